@@ -5,6 +5,7 @@
 
 pub mod answer;
 mod bootstrap;
+mod change_points;
 pub mod check;
 mod compare;
 pub mod cost;
@@ -35,6 +36,7 @@ mod steady;
 mod trimmed;
 mod welch;
 
+pub use change_points::{CHANGES_FROM, ChangePoint, change_points};
 pub use compare::{
     BetterDirection, CompareError, ComparedCell, ComparedMetric, Comparison, ComparisonSide,
     Contrast, ExcludedMetric, OverallContrast, RunWork, SettingDifference, Statistic, Unmatched,

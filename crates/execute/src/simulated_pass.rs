@@ -137,6 +137,10 @@ fn of_step(
         )
     })?;
     match (&segment.server, segment.store.servers.is_empty()) {
+        (Some(server), _) if server.hosts().is_some() => Err(Unavailable::new(
+            "the server runs on another machine",
+            "start it on this one: leave out --server-on",
+        )),
         (Some(server), _) => {
             let server = ServedPass {
                 cachegrind: &cachegrind,

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use model::{Address, RunSettings, Unavailable};
-use server::launch::{LaunchError, LaunchRequest, Launched, Launcher, LocalLauncher, form_cluster};
+use server::launch::{LaunchError, LaunchRequest, Launched, form_cluster};
 use server::tap::Tap;
 use study::ServerSpec;
 
@@ -33,6 +33,8 @@ pub(crate) struct StartedServer {
     pub(crate) first: StartedProcess,
     others: Vec<StartedProcess>,
     port_given: bool,
+    /// The machines on which they run, if it is not this one.
+    hosts: Option<Vec<String>>,
 }
 
 /// Starts one process of it behind a program that slows it down; it may take `limit` to come
@@ -49,9 +51,11 @@ pub(crate) fn start_behind(
         start_timeout: limit.min(SLOW_START),
         ..LaunchRequest::new(server.program, server.settings_of(0))
     };
-    let first =
-        StartedProcess { launched: LocalLauncher.start(&request).map_err(of_launch)?, tap: None };
-    Ok(StartedServer { first, others: Vec::new(), port_given: false })
+    let first = StartedProcess {
+        launched: server.launcher().start(&request).map_err(of_launch)?,
+        tap: None,
+    };
+    Ok(StartedServer { first, others: Vec::new(), port_given: false, hosts: None })
 }
 
 pub(crate) fn start(
@@ -59,11 +63,14 @@ pub(crate) fn start(
     preload: bool,
     stop: &AtomicBool,
 ) -> Result<StartedServer, ExecuteError> {
+    // The library would have to be on the server's machine.
+    let preload = preload && server.hosts().is_none();
     let first = start_one(server, 0, preload)?;
     let others = (1..server.processes as usize)
         .map(|process| start_one(server, process, preload))
         .collect::<Result<_, _>>()?;
-    let started = StartedServer { first, others, port_given: server.has_port() };
+    let hosts = server.hosts().map(<[String]>::to_vec);
+    let started = StartedServer { first, others, port_given: server.has_port(), hosts };
     if let Some(layout) = server.cluster {
         form_cluster(server.program.name(), &started.addresses(), layout, stop)
             .map_err(|error| started.explain(of_launch(error)))?;
@@ -76,7 +83,10 @@ fn start_one(
     process: usize,
     preload: bool,
 ) -> Result<StartedProcess, ExecuteError> {
-    let mut request = LaunchRequest::new(server.program, server.settings_of(process));
+    let mut request = LaunchRequest {
+        process,
+        ..LaunchRequest::new(server.program, server.settings_of(process))
+    };
     let tap = match preload {
         true => Some(Tap::prepare().map_err(|error| ExecuteError::Failed(error.to_string()))?),
         false => None,
@@ -84,7 +94,7 @@ fn start_one(
     if let Some(tap) = &tap {
         request.environment = tap.environment();
     }
-    let launched = LocalLauncher.start(&request).map_err(of_launch)?;
+    let launched = server.launcher().start(&request).map_err(of_launch)?;
     let tap =
         tap.map(|tap| tap.watches(launched.pid, &launched.first_output()).map(|()| Arc::new(tap)));
     Ok(StartedProcess { launched, tap })
@@ -102,10 +112,17 @@ impl StartedServer {
 
     /// Names of its processes in results, where their addresses differ between starts.
     pub(crate) fn names(&self) -> BTreeMap<Address, String> {
-        if self.port_given {
+        if self.port_given && self.hosts.is_none() {
             return BTreeMap::new();
         }
-        (1..).zip(self.addresses()).map(|(at, own)| (own, format!("process{at}"))).collect()
+        let name = |at: usize| match &self.hosts {
+            None => format!("process{}", at + 1),
+            Some(hosts) => match (&hosts[at % hosts.len()], at / hosts.len()) {
+                (host, 0) => host.clone(),
+                (host, before) => format!("{host}-{}", before + 1),
+            },
+        };
+        self.addresses().into_iter().enumerate().map(|(at, own)| (own, name(at))).collect()
     }
 
     /// The preloaded library of the process at an address, if any.

@@ -10,6 +10,7 @@ use crate::cmd::completions::CompletionsArgs;
 use crate::cmd::cost::CostArgs;
 use crate::cmd::doctor::DoctorArgs;
 use crate::cmd::export::ExportArgs;
+use crate::cmd::history::HistoryArgs;
 use crate::cmd::knob::KnobArgs;
 use crate::cmd::leased::LeasedArgs;
 use crate::cmd::man::ManArgs;
@@ -21,6 +22,7 @@ use crate::cmd::precondition::PreconditionArgs;
 use crate::cmd::report::ReportArgs;
 use crate::cmd::run::RunArgs;
 use crate::cmd::search::SearchArgs;
+use crate::cmd::server::ServerArgs;
 use crate::cmd::simulate::SimulateArgs;
 use crate::cmd::simulated_pass::SimulatedPassArgs;
 use crate::cmd::workload::WorkloadArgs;
@@ -70,6 +72,8 @@ pub enum Verb {
     Report(ReportArgs),
     /// Compares two results: every difference with its 95 % interval
     Compare(CompareArgs),
+    /// Shows where metrics changed over many results
+    History(HistoryArgs),
     /// Computes the cost of serving a load: servers, energy, break-even prices
     Cost(Box<CostArgs>),
     /// Plans a purchase: how many of which machine serve a load, and at what cost
@@ -89,6 +93,9 @@ pub enum Verb {
     /// Runs a command as long as a coordinator renews its lease
     #[command(hide = true)]
     Leased(LeasedArgs),
+    /// Runs one server for a coordinator on another machine
+    #[command(hide = true)]
+    Server(ServerArgs),
     /// Does one pass of a simulation
     #[command(hide = true)]
     SimulatedPass(SimulatedPassArgs),

@@ -4,6 +4,7 @@ pub mod agents;
 pub mod load;
 pub mod machine;
 pub mod platform;
+pub mod server_hosts;
 pub mod trace;
 
 use std::path::Path;
@@ -20,6 +21,7 @@ use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use self::agents::AgentFlags;
 use self::load::{Load, OptionFlags};
+use self::server_hosts::{SERVER_ON, ServerHostFlags};
 use crate::exit::request;
 use crate::output::Output;
 
@@ -75,6 +77,8 @@ pub struct LoadFlags {
     /// `[server.NAME]`, or `default`. The store is then only a name: memcached, redis, valkey
     #[arg(long, value_name = "SETTINGS", help_heading = SERVERS)]
     pub server: Option<String>,
+    #[command(flatten)]
+    pub server_hosts: ServerHostFlags,
     #[command(flatten)]
     pub agents: AgentFlags,
 }
@@ -215,7 +219,16 @@ impl WorkloadFlags {
 impl LoadFlags {
     /// The store, and the server that is started for it.
     pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerSpec>)> {
-        let Some(settings) = &self.server else { return Ok((store.parse()?, None)) };
+        let hosts = self.server_hosts.hosts()?;
+        let Some(settings) = &self.server else {
+            if hosts.is_some() {
+                return Err(request(format!(
+                    "{SERVER_ON} starts servers; say which: `memcached`, `redis` or `valkey` as the \
+                     store, and --server default"
+                )));
+            }
+            return Ok((store.parse()?, None));
+        };
         let (name, options) = match store.split_once('?') {
             Some((name, options)) => (name, format!("?{options}")),
             None => (store, String::new()),
@@ -234,6 +247,10 @@ impl LoadFlags {
         let order =
             ServerSpec::parse(name, settings).map_err(|why| request(format!("--server: {why}")))?;
         let url = order.store(url).map_err(request)?;
+        let order = match hosts {
+            Some(hosts) => order.on(hosts).map_err(|why| request(format!("--server: {why}")))?,
+            None => order,
+        };
         Ok((url, Some(order)))
     }
 

@@ -13,7 +13,7 @@ use crate::run_names;
 /// Settings that are part of the pacing.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
 /// Settings derived from others.
-const DERIVED_KEYS: [&str; 3] = ["workload.is", "workload.data_bytes", Run::SURVIVES];
+pub(crate) const DERIVED_KEYS: [&str; 3] = ["workload.is", "workload.data_bytes", Run::SURVIVES];
 
 pub struct ReportCell<'a> {
     pub category: String,
@@ -167,6 +167,17 @@ impl<'a> CellKey<'a> {
                 .filter(|(key, _)| !Run::REPEAT_SETTINGS.contains(key) && !but.contains(key))
                 .collect(),
         }
+    }
+}
+
+impl<'a> CellKey<'a> {
+    /// The same of any version of the store.
+    pub(crate) fn across_versions(
+        run: &'a Run,
+        pacing: PacingKey<'a>,
+        but: &[&str],
+    ) -> CellKey<'a> {
+        CellKey { store_version: "", ..CellKey::new(run, pacing, but) }
     }
 }
 

@@ -17,6 +17,7 @@ pub mod fleet_plan;
 pub mod format;
 pub mod gate;
 mod glance;
+pub mod history;
 pub mod html;
 pub mod markdown;
 pub mod mbwu;

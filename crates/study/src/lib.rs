@@ -37,7 +37,7 @@ pub use platform_file::open_platform;
 pub use probes::{IDLE_TIME, ProbesConfig};
 pub use rate_spec::RateSpec;
 pub use replay_speed::ReplaySpeed;
-pub use server_spec::ServerSpec;
+pub use server_spec::{ServerHosts, ServerSpec};
 pub use server_timing::ServerTiming;
 pub use simulation::Simulation;
 pub use text::{BUILT_IN, BuiltInStudy, MbwuTable, StudySpec, StudyText, note_run_properties_of};

@@ -1,9 +1,13 @@
 //! A server that kvmeter is to start.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use model::RunSettings;
-use server::launch::{ClusterLayout, LaunchError, Program, ServerSettings, SettingError, Value};
+use server::launch::{
+    ClusterLayout, LaunchError, Launcher, LocalLauncher, Program, ServerSettings, SettingError,
+    Value,
+};
 use store::StoreUrl;
 
 /// Primaries of a cluster that is started.
@@ -12,8 +16,18 @@ const CLUSTER: &str = "cluster";
 const PROCESSES: &str = "processes";
 /// The address of each process; a list of them is shared out among the processes.
 const LISTEN: &str = "listen";
+/// The machines on which it was started, in a run's settings.
+const HOSTS: &str = "hosts";
 /// Maximum number of processes.
 const MAX_PROCESSES: u32 = 1024;
+
+/// Other machines on which servers are started.
+#[derive(Debug, Clone)]
+pub struct ServerHosts {
+    /// The processes of a server are started on them in turn.
+    pub names: Vec<String>,
+    pub launcher: Arc<dyn Launcher>,
+}
 
 /// A server that is to be started for a segment.
 #[derive(Debug, Clone)]
@@ -24,15 +38,19 @@ pub struct ServerSpec {
     pub processes: u32,
     /// The cluster that the processes form.
     pub cluster: Option<ClusterLayout>,
+    /// None: on this machine.
+    hosts: Option<ServerHosts>,
 }
 
 impl PartialEq for ServerSpec {
     fn eq(&self, other: &ServerSpec) -> bool {
-        let ServerSpec { program, settings, processes, cluster } = self;
+        let ServerSpec { program, settings, processes, cluster, hosts } = self;
+        let names = |hosts: &Option<ServerHosts>| hosts.as_ref().map(|hosts| hosts.names.clone());
         program.name() == other.program.name()
             && *settings == other.settings
             && *processes == other.processes
             && *cluster == other.cluster
+            && names(hosts) == names(&other.hosts)
     }
 }
 
@@ -73,7 +91,7 @@ impl ServerSpec {
                 }
             },
         };
-        let mut spec = ServerSpec { program, settings, processes, cluster: None };
+        let mut spec = ServerSpec { program, settings, processes, cluster: None, hosts: None };
         let is_cluster = spec.given(CLUSTER).is_some();
         // Each process needs a port of its own.
         let single = ["port", "socket"].into_iter().find(|key| spec.given(key).is_some());
@@ -92,6 +110,47 @@ impl ServerSpec {
         }
         spec.processes = spec.cluster.map_or(processes, ClusterLayout::nodes);
         Ok(spec)
+    }
+
+    /// The same server on other machines.
+    ///
+    /// # Errors
+    /// It would listen where other machines do not reach it.
+    pub fn on(mut self, hosts: ServerHosts) -> Result<ServerSpec, String> {
+        let name = self.program.name();
+        if self.given("socket").is_some() {
+            return Err(format!(
+                "a `socket` of `server.{name}` is reached on its own machine alone; leave it out"
+            ));
+        }
+        let listens = (0..self.processes as usize).map(|process| self.listen_of(process));
+        if listens.flatten().any(|at| at.is_loopback()) {
+            return Err(format!(
+                "`listen` of `server.{name}` is reached on its own machine alone; leave it out"
+            ));
+        }
+        self.hosts = Some(hosts);
+        Ok(self)
+    }
+
+    /// The machines on which it is started, if it is not this one.
+    pub fn hosts(&self) -> Option<&[String]> {
+        self.hosts.as_ref().map(|hosts| hosts.names.as_slice())
+    }
+
+    /// What starts it.
+    pub fn launcher(&self) -> &dyn Launcher {
+        match &self.hosts {
+            Some(hosts) => &*hosts.launcher,
+            None => &LocalLauncher,
+        }
+    }
+
+    /// The address at which a process is to listen, if one is given.
+    fn listen_of(&self, process: usize) -> Option<IpAddr> {
+        let settings = self.settings_of(process);
+        let (_, at) = settings.0.iter().find(|(key, _)| key == LISTEN)?;
+        at.to_string().parse().ok()
     }
 
     fn given(&self, name: &str) -> Option<&Value> {
@@ -126,11 +185,11 @@ impl ServerSpec {
     /// Whether it will listen at an address that other machines can reach.
     pub(crate) fn is_reachable(&self) -> bool {
         let reachable = |process: usize| {
-            let settings = self.settings_of(process);
-            let listen = settings.0.iter().find(|(key, _)| key == LISTEN);
-            let listen = listen.and_then(|(_, at)| at.to_string().parse::<IpAddr>().ok());
-            listen.is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
+            self.listen_of(process).is_some_and(|at| !at.is_loopback() && !at.is_unspecified())
         };
+        if self.hosts.is_some() {
+            return true;
+        }
         self.given("socket").is_none() && (0..self.processes as usize).all(reachable)
     }
 
@@ -157,6 +216,9 @@ impl ServerSpec {
         settings.insert("server".to_owned(), "started".to_owned());
         if self.processes > 1 && self.cluster.is_none() {
             settings.insert(format!("server.{PROCESSES}"), self.processes.to_string());
+        }
+        if let Some(hosts) = self.hosts() {
+            settings.insert(format!("server.{HOSTS}"), hosts.join(","));
         }
         for (key, value) in &self.settings.0 {
             settings.insert(format!("server.{key}"), value.to_string());

@@ -4,26 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use agents::TlsFiles;
-use fleet::{FleetHost, FleetTarget, HostFolder, Hosted, HostedLine, LinesEnded};
+use fleet::{FleetHost, FleetTarget, Hosted};
+use model::Address;
 use model::text::shell_word;
-use model::{Address, Span};
 use store::{MachineResource, StoreUrl};
 
-use super::credentials::{MemoryFiles, SessionAuthority, SessionIdentity};
-use super::new_folder_id;
-use super::program::{self, GivenPrograms};
+use super::credentials::{MemoryFiles, SessionAuthority};
+use super::hosted_verb::{VerbStart, keep};
+use super::program::GivenPrograms;
+use super::{host_address, new_folder_id, target_of};
 use crate::exit::request;
 use crate::flags::agents::AGENTS_ON;
 use crate::output::{Output, write_stderr};
 
-const POLL_INTERVAL: Duration = Duration::from_millis(200);
-/// How long an agent may take until it listens.
-const START_LIMIT: Duration = Duration::from_secs(60);
-/// How long an agent may take to end; a run that is in progress is abandoned.
-const END_LIMIT: Duration = Duration::from_secs(90);
 /// Before the address of an agent in its first line.
 const LISTENING: &str = "listening on ";
 
@@ -59,15 +54,7 @@ struct AgentStart<'a> {
 
 /// The hosts of `--agents-on`.
 pub fn target(on: &str) -> anyhow::Result<FleetTarget> {
-    let target =
-        FleetTarget::parse(on).map_err(|error| request(format!("{AGENTS_ON}: {error}")))?;
-    if target.is_scheduled() {
-        return Err(request(format!(
-            "{AGENTS_ON}: Slurm starts no agents yet; within an allocation name its nodes, as in \
-             `ssh:node1,node2`"
-        )));
-    }
-    Ok(target)
+    target_of(on, AGENTS_ON)
 }
 
 impl StartedAgents {
@@ -112,7 +99,10 @@ impl StartedAgents {
                         (Arc::clone(&all.stop), host.name.clone(), show.is_quiet());
                     let launcher = Arc::clone(&target.launcher);
                     all.leases.push(thread::spawn(move || {
-                        keep(hosted, &name, &stop, quiet);
+                        let end = keep(hosted, &stop);
+                        if end.by_itself.is_some() && !quiet {
+                            write_stderr(&format!("{name}: its agent ended: {}", end.last));
+                        }
                         // Without the shared connection nothing is lost.
                         let _ = launcher.release(&name);
                     }));
@@ -146,97 +136,41 @@ impl Drop for StartedAgents {
 impl AgentStart<'_> {
     /// Starts the agent of one host, and waits until it listens.
     fn agent(&self, host: &FleetHost) -> anyhow::Result<(Hosted, Address)> {
-        let launcher = &self.target.launcher;
-        let address = match &host.listen {
-            Some(address) => address.clone(),
-            None => launcher.address(&host.name)?,
-        };
+        let address = host_address(self.target, host)?;
         let identity = self.authority.sign(&address)?;
-        let id = format!("agent-{}-{}", self.id, host.name);
-        let folder = HostFolder::create(launcher, &host.name, self.target.folder.as_deref(), &id)?;
-        let started = self.fill(&folder, &identity).and_then(|program| {
-            let listen = match &host.listen {
-                Some(address) => bracketed(address),
-                None if address.contains(':') => "[::]".to_owned(),
-                None => "0.0.0.0".to_owned(),
-            };
-            let script = format!(
-                "{program} leased --lease {} -- agent --listen {} --agent-ca ca.pem \
-                 --agent-cert agent.pem --agent-key agent.key{}; code=$?; here=$PWD; cd / && \
-                 rm -rf -- \"$here\"; exit $code",
-                Span(self.target.lease),
-                shell_word(&format!("{listen}:0")),
-                self.allowed,
-            );
-            let hosted = Hosted::start(&folder, &script, self.target.lease)?;
-            listening(hosted, &host.name)
-        });
-        let (hosted, port) = started.inspect_err(|_| {
-            // A host that is lost keeps it.
-            let _ = folder.remove();
-        })?;
+        let start = VerbStart {
+            target: self.target,
+            host,
+            folder: format!("agent-{}-{}", self.id, host.name),
+            programs: GivenPrograms { files: self.binaries, flag: "--agents-binary" },
+            what: "its agent",
+        };
+        let ca = self.authority.certificate();
+        let files = [
+            ("ca.pem", &*ca),
+            ("agent.pem", &*identity.certificate),
+            ("agent.key", &*identity.key),
+        ];
+        let listen = match &host.listen {
+            Some(address) => bracketed(address),
+            None if address.contains(':') => "[::]".to_owned(),
+            None => "0.0.0.0".to_owned(),
+        };
+        let verb = format!(
+            "agent --listen {} --agent-ca ca.pem --agent-cert agent.pem --agent-key agent.key{}",
+            shell_word(&format!("{listen}:0")),
+            self.allowed,
+        );
+        let started = start.start(&files, &verb, port_of);
+        let (hosted, port) = started.map_err(|failure| anyhow::anyhow!(failure.words))?;
         Ok((hosted, Address::Tcp { host: address, port }))
     }
-
-    /// Puts kvmeter and the credentials there; returns how kvmeter is called.
-    fn fill(&self, folder: &HostFolder, identity: &SessionIdentity) -> anyhow::Result<String> {
-        let program = program::install(
-            folder,
-            GivenPrograms { files: self.binaries, flag: "--agents-binary" },
-        )?;
-        folder.put("ca.pem", self.authority.certificate().as_bytes(), false)?;
-        folder.put("agent.pem", identity.certificate.as_bytes(), false)?;
-        folder.put("agent.key", identity.key.as_bytes(), false)?;
-        Ok(program)
-    }
-}
-
-/// The port at which an agent listens, from the line that says so.
-fn listening(mut hosted: Hosted, host: &str) -> anyhow::Result<(Hosted, u16)> {
-    let begin = Instant::now();
-    let mut last = "it printed nothing".to_owned();
-    while begin.elapsed() < START_LIMIT {
-        match hosted.line(POLL_INTERVAL) {
-            Ok(Some(HostedLine::Stdout(line) | HostedLine::Stderr(line))) => {
-                if let Some(port) = port_of(&line) {
-                    return Ok((hosted, port));
-                }
-                last = line;
-            }
-            Ok(None) => {}
-            Err(LinesEnded) => anyhow::bail!("{host}: its agent ended: {last}"),
-        }
-    }
-    anyhow::bail!("{host}: its agent does not listen within {}: {last}", Span(START_LIMIT))
 }
 
 /// The port of `listening on 0.0.0.0:PORT (mutual TLS)`.
 fn port_of(line: &str) -> Option<u16> {
     let (address, _) = line.strip_prefix(LISTENING)?.split_once(' ')?;
     address.rsplit_once(':')?.1.parse().ok()
-}
-
-/// Renews the lease of an agent until it ends or is to end.
-fn keep(mut hosted: Hosted, host: &str, stop: &AtomicBool, quiet: bool) {
-    let mut last = String::new();
-    loop {
-        match hosted.line(POLL_INTERVAL) {
-            Ok(Some(HostedLine::Stdout(line) | HostedLine::Stderr(line))) => last = line,
-            Ok(None) => {}
-            Err(LinesEnded) => break,
-        }
-        if stop.load(Ordering::Relaxed) {
-            hosted.stop();
-        }
-        if hosted.stopped_for().is_some_and(|time| time > END_LIMIT) {
-            break;
-        }
-    }
-    if hosted.stopped_for().is_none() && !quiet {
-        write_stderr(&format!("{host}: its agent ended: {last}"));
-    }
-    // The host removes its folder by itself.
-    let _ = hosted.wait(END_LIMIT);
 }
 
 /// The flags that let agents do what the command orders.

@@ -263,6 +263,79 @@ fn agents_are_started_on_hosts_and_leave_nothing() {
     assert!(runs && left() == (0, 0, 0), "{studied:?}");
 }
 
+/// Arguments of a cluster of four nodes on the two machines.
+const CLUSTER: [&str; 9] = [
+    "bench",
+    "redis",
+    "--server",
+    "cluster=2,replicas=1",
+    "--server-on",
+    "fleet.toml",
+    "--records",
+    "1k",
+    "--json",
+];
+
+#[test]
+fn servers_are_started_on_hosts_and_leave_nothing() {
+    let Some(fleet) = Fleet::start() else { return };
+    let kvmeter = |args: &[&str]| fleet.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), args);
+    let run = |args: &[&str]| command_output(kvmeter(args).output().unwrap());
+    let left = || (fleet.folders(0), fleet.folders(1), fleet.processes("server"));
+    let on = ["bench", "memcached", "--server", "processes=3,memory=64MiB", "--server-on"];
+    let more = ["fleet.toml", "--records", "1k", "--time", "1s", "--json"];
+    let done = run(&[&on[..], &more].concat());
+    let result = done.json();
+    assert_eq!((&result["valid"], left()), (&Value::from(true), (0, 0, 0)), "{done:?}");
+    assert_eq!(result["settings"]["server.hosts"], "m1,m2", "{result}");
+    for node in ["m1", "m2", "m1-2"] {
+        let rate = crate::tool::value(&result, &format!("node.{node}.rate"));
+        assert!(rate > 0.0, "{node}: {result}");
+    }
+    let result = run(&[&CLUSTER[..], &["--time", "1s"]].concat()).json();
+    assert_eq!((&result["valid"], left()), (&Value::from(true), (0, 0, 0)), "{result}");
+    assert!(crate::tool::value(&result, "node.m2.rate") > 0.0, "{result}");
+
+    fleet.net.place.write(
+        "served.toml",
+        &STUDY.replace("[store.spill]", "[store.redis]\n[server.redis]\nmemory = \"64MiB\""),
+    );
+    let args = ["run", "served.toml", "--server-on", "fleet.toml", "--out", "served.sqlite"];
+    let studied = run(&args);
+    let runs = studied.err.contains("4/4 ") && studied.out.contains("results  served.sqlite");
+    assert!(runs && left() == (0, 0, 0), "{studied:?}");
+
+    // What the host refuses, and what cannot be.
+    let bad = ["binary=/bin/nothing", "listen=10.1.2.3", "socket=/tmp/s", "listen=127.0.0.1"];
+    let words = ["m1: its server ended", "cannot listen at 10.1.2.3", "`socket`", "`listen`"];
+    for (settings, words) in bad.into_iter().zip(words) {
+        let refused =
+            run(&[&["bench", "redis", "--server", settings][..], &on[4..], &more].concat());
+        assert!(refused.code == 2 && refused.err.contains(words), "{refused:?}");
+        assert_eq!(left(), (0, 0, 0));
+    }
+    let named = run(&[&["bench", SERVER][..], &on[4..], &more].concat());
+    assert!(named.code == 2 && named.err.contains("--server default"), "{named:?}");
+    let none = run(&["run", "study.toml", "--server-on", "fleet.toml"]);
+    assert!(none.code == 2 && none.err.contains("starts no server"), "{none:?}");
+}
+
+#[test]
+fn servers_end_with_a_killed_command() {
+    let Some(fleet) = Fleet::start() else { return };
+    let args = [&CLUSTER[..], &["--rate", "500", "--time", "60s"]].concat();
+    let mut command = fleet.net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    until("the servers", || fleet.processes("server") == 4);
+    std::thread::sleep(Duration::from_secs(3));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let left = || (fleet.folders(0), fleet.folders(1), fleet.processes("server"));
+    until("the end of the servers", || left() == (0, 0, 0));
+    let rest = [0, 1].map(|who| fleet.net.processes(who));
+    assert!(!rest.iter().flatten().any(|name| name.starts_with("redis")), "{rest:?}");
+}
+
 #[test]
 fn agents_end_with_a_killed_command_and_without_a_host() {
     let Some(fleet) = Fleet::start() else { return };

@@ -226,3 +226,45 @@ fn a_reader_that_stops_early_does_not_hide_a_regression() {
     drop(child.stdout.take());
     assert_eq!(child.wait().unwrap().code(), Some(1));
 }
+
+/// Updates that are synced, and others: a step in one setting.
+#[test]
+fn a_history_shows_where_a_metric_changed() {
+    let place = Place::new();
+    let metric = ["--metric", "latency_us.update.p50", "--across", "store.durability"];
+    for at in 0..12 {
+        let durability = if at < 6 { "none" } else { "sync" };
+        let (store, out) = (format!("spill:db?durability={durability}"), format!("{at}.sqlite"));
+        let args = ["bench", &store, "--records", "100", "--mix", "update=1", "--ops", "100"];
+        place.ok(&[&args[..], &["--probes", "off", "--out", &out, "--quiet"]].concat());
+    }
+    let files: Vec<String> = (0..12).map(|at| format!("{at}.sqlite")).collect();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    // Files in any order: results are ordered by their time.
+    let shuffled = [&files[7..], &files[..7]].concat();
+    let page = ["--html", "page.html", "--json"];
+    let object = place.json(&[&["history"][..], &shuffled, &metric, &page].concat());
+    let series = object["series"].as_array().unwrap();
+    assert_eq!(series.len(), 1, "{object}");
+    assert_eq!(series[0]["results"].as_array().unwrap().len(), 12);
+    let changes = series[0]["changes"].as_array().unwrap();
+    assert_eq!(changes.len(), 1, "{object}");
+    let change = &changes[0];
+    assert_eq!((&change["result"], &change["file"]), (&6.into(), &"6.sqlite".into()), "{change}");
+    assert_eq!(change["worse"], true);
+    assert!(change["after"].as_f64() > change["before"].as_f64(), "{change}");
+    assert!(change["p"].as_f64().unwrap() <= 0.01, "{change}");
+    let page = std::fs::read_to_string(place.file("page.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("(worse), with the result of"), "{page}");
+
+    let text = place.ok(&[&["history"][..], &files[..7], &metric].concat());
+    assert!(text.contains("fewer than 10 results"), "{text}");
+    // Without --across they are two series, in which nothing changed.
+    let apart = place.json(&[&["history", "--json"][..], &files, &metric[..2]].concat());
+    assert_eq!(apart["series"].as_array().unwrap().len(), 2, "{apart}");
+    place.refused(&["history", "0.sqlite", "--metric", "cpu.tota"], &["did you mean `cpu.total`"]);
+    place.refused(&["history", "0.sqlite", "--metric", "energy.total"], &["no valid run has"]);
+    let across = ["history", "0.sqlite", "--across", "store.durabilty"];
+    place.refused(&across, &["no run has the setting", "store.durability"]);
+    place.refused(&["history", "none.sqlite"], &["none.sqlite"]);
+}

@@ -59,12 +59,22 @@ impl Machines {
             ip(&format!("-n {hub} link set v{who} master hub up"))?;
             ip(&format!("-n {name} addr add {host}/24 dev v"))?;
             ip(&format!("-n {name} link set v up"))?;
+            ip(&format!("-n {name} link set lo up"))?;
         }
         Ok(())
     }
 
     fn name(&self, who: usize) -> String {
         format!("{}n{who}", self.prefix)
+    }
+
+    /// Names of the processes on one of the machines.
+    pub fn processes(&self, who: usize) -> Vec<String> {
+        let pids = Command::new("ip").args(["netns", "pids", &self.name(who)]).output().unwrap();
+        let pids = String::from_utf8_lossy(&pids.stdout).into_owned();
+        // Some have ended since.
+        let names = pids.split_whitespace().map(|pid| format!("/proc/{pid}/comm"));
+        names.filter_map(|comm| std::fs::read_to_string(comm).ok()).collect()
     }
 
     /// A program on one of the machines.

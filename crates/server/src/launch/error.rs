@@ -94,6 +94,9 @@ pub enum LaunchError {
          of `server.{program}`, and kvmeter takes a free one"
     )]
     OtherListener { program: &'static str, address: Address, pid: u32, name: String },
+    /// Of a server on another machine.
+    #[error("{why}")]
+    Host { why: String, refused: bool },
     #[error("the cluster of {program} was not formed: {why}")]
     Cluster { program: &'static str, why: String },
     #[error("{program} runs, but not with `{key}` as it was given; change it{words}")]
@@ -124,6 +127,7 @@ impl LaunchError {
                 | LaunchError::Cpus { .. }
                 | LaunchError::InUse { .. }
                 | LaunchError::Unmet { .. }
+                | LaunchError::Host { refused: true, .. }
         )
     }
 }

@@ -17,6 +17,8 @@ use super::settings::ServerSettings;
 pub struct LaunchRequest {
     pub program: &'static dyn Program,
     pub settings: ServerSettings,
+    /// Its number among the processes of one server, counted from 0.
+    pub process: usize,
     /// Added to kvmeter's own environment, such as `LD_PRELOAD` for the tap.
     pub environment: Vec<(String, String)>,
     /// A program and its arguments that run the server's command, such as a simulator. It must
@@ -34,12 +36,12 @@ impl LaunchRequest {
         let start_timeout = Duration::from_secs(10);
         let (environment, prefix) = (Vec::new(), Vec::new());
         let stop = Arc::default();
-        LaunchRequest { program, settings, environment, prefix, start_timeout, stop }
+        LaunchRequest { program, settings, process: 0, environment, prefix, start_timeout, stop }
     }
 }
 
 /// Starts servers somewhere: [`LocalLauncher`](super::LocalLauncher) on this machine.
-pub trait Launcher {
+pub trait Launcher: fmt::Debug + Send + Sync {
     /// The name in a study: `local`.
     fn name(&self) -> &'static str;
 
@@ -71,7 +73,7 @@ pub struct Launched {
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may run on, as a list: `0-3,8`.
     pub cpus: String,
-    pub(super) handle: Box<dyn ServerHandle>,
+    pub handle: Box<dyn ServerHandle>,
 }
 
 /// A [`Launcher`]'s handle on a server; dropping it kills the server.

@@ -53,6 +53,10 @@ pub trait Program: Sync + std::fmt::Debug {
     fn cluster(&self, _: &GivenSettings<'_>) -> Result<Option<ClusterLayout>, SettingError> {
         Ok(None)
     }
+    /// Arguments with which it answers other machines, where it does not by itself.
+    fn open_to_others(&self) -> &'static [&'static str] {
+        &[]
+    }
     /// Refuses arguments that take the server out of kvmeter's control.
     ///
     /// # Errors

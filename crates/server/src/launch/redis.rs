@@ -157,6 +157,11 @@ impl Program for Redis {
         Ok(Some(layout))
     }
 
+    /// In its protected mode a server without a password answers its own machine alone.
+    fn open_to_others(&self) -> &'static [&'static str] {
+        &["--protected-mode", "no"]
+    }
+
     fn check(&self, arguments: &[String]) -> Result<(), SettingError> {
         let refuse = |argument: &str, instead: &str| SettingError::Argument {
             program: self.name,

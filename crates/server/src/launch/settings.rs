@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use model::suggest::hint;
 use model::{Bytes, LONGEST_SOCKET, cpu_list};
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
 
 use super::error::SettingError;
 
@@ -50,7 +51,8 @@ pub(super) const ARGUMENTS: ServerSetting =
     ServerSetting::new("arguments", "[]", "further arguments, passed on as they are");
 
 /// A TOML value. Integers and lists of integers are accepted, fractions are not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
 pub enum Value {
     Text(String),
     Number(i64),
@@ -131,6 +133,12 @@ impl ServerSettings {
     pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.push((name.to_owned(), value.into()));
         self
+    }
+}
+
+impl Serialize for ServerSettings {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(key, value)| (key, value)))
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) fn stores(
     levels: &KnobLevels,
 ) -> Result<Vec<StudyStore>, StudyError> {
     check_servers(source, spec)?;
-    let missing = unavailable(spec);
+    let missing = unavailable(source, spec);
     let mut stores: Vec<StudyStore> = Vec::new();
     for (scheme, options) in &spec.store {
         if missing.iter().any(|(name, _)| name == scheme.get_ref()) {
@@ -103,7 +103,7 @@ pub(super) fn stores(
 
 /// The stores that this build or machine lacks, each with the reason; empty if none would remain,
 /// which is refused when stores are read or their servers are started.
-pub(super) fn unavailable(spec: &StudySpec) -> Vec<(String, String)> {
+pub(super) fn unavailable(source: &StudyText, spec: &StudySpec) -> Vec<(String, String)> {
     let missing: Vec<(String, String)> = spec
         .store
         .iter()
@@ -114,6 +114,8 @@ pub(super) fn unavailable(spec: &StudySpec) -> Vec<(String, String)> {
             let adapter = ADAPTERS.iter().find(|adapter| adapter.scheme == name)?;
             let why = match adapter.available() {
                 Err(why) => why.to_string(),
+                // On other machines it is looked for when it is started.
+                Ok(_) if source.server_hosts().is_some() => return None,
                 Ok(_) => missing_program(spec, name)?,
             };
             Some((name.clone(), why))
@@ -190,10 +192,12 @@ pub(super) fn server_of(
                 (key.get_ref().clone(), of_node.unwrap_or_else(|| value.get_ref().clone()))
             };
             let server_settings = ServerSettings(settings.iter().map(pair).collect());
-            ServerSpec::new(name, server_settings).map(Some).map_err(|error| {
+            let server = ServerSpec::new(name, server_settings).map_err(|error| {
                 let about = settings.keys().find(|key| error.key() == Some(key.get_ref()));
                 source.at(about.map_or(table.span(), Spanned::span), &error.to_string())
-            })
+            })?;
+            let Some(hosts) = source.server_hosts() else { return Ok(Some(server)) };
+            server.on(hosts.clone()).map(Some).map_err(|why| source.at(table.span(), &why))
         }
     }
 }

@@ -55,7 +55,7 @@ impl Plan {
         mark_copies(&mut segments);
         let steps = segments.iter_mut().flat_map(|segment| &mut segment.steps);
         steps.enumerate().for_each(|(n, step)| step.ordinal = n as u32 + 1);
-        let missing = unavailable(&spec).into_iter().map(|(store, why)| SkippedCell {
+        let missing = unavailable(source, &spec).into_iter().map(|(store, why)| SkippedCell {
             levels: FactorLevels::from([("store".to_owned(), store)]),
             why,
         });

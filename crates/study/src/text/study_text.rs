@@ -17,6 +17,7 @@ use super::machine_sized;
 use super::origin::{PutBy, PutKey, origin_of};
 use super::spec::{StudySpec, option_text};
 use crate::error::StudyError;
+use crate::server_spec::ServerHosts;
 
 /// The file next to a study with published figures.
 const PUBLISHED: &str = "published.toml";
@@ -36,6 +37,8 @@ pub struct StudyText {
     pub(crate) scale: Option<ChosenScale>,
     /// The machine that numbers such as `8 per cpu` follow.
     root: Root,
+    /// The machines on which its servers are started; None: this one.
+    server_hosts: Option<ServerHosts>,
 }
 
 impl StudyText {
@@ -49,7 +52,17 @@ impl StudyText {
             published: None,
             scale: None,
             root: Root::live(),
+            server_hosts: None,
         }
+    }
+
+    /// The same with its servers on other machines.
+    pub fn with_servers_on(self, hosts: ServerHosts) -> StudyText {
+        StudyText { server_hosts: Some(hosts), ..self }
+    }
+
+    pub(crate) fn server_hosts(&self) -> Option<&ServerHosts> {
+        self.server_hosts.as_ref()
     }
 
     pub(crate) fn root(&self) -> &Root {

@@ -8,6 +8,7 @@ use study::{Step, StudyText};
 use crate::exit::request;
 use crate::flags::agents::StartFlags;
 use crate::flags::machine::MachineRoot;
+use crate::flags::server_hosts::ServerHostFlags;
 use crate::output::Output;
 use crate::progress::Bar;
 
@@ -73,6 +74,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub agents: StartFlags,
     #[command(flatten)]
+    pub server_hosts: ServerHostFlags,
+    #[command(flatten)]
     pub host: MachineRoot,
 }
 
@@ -88,7 +91,8 @@ pub struct FleetFlags {
     /// Run the study on other machines, all at the same time, and merge their results: local,
     /// ssh:HOST,..., slurm:partition=NAME,nodes=COUNT, a fleet file (fleet.toml), or an Ansible
     /// inventory (FILE or FILE:GROUP)
-    #[arg(long, value_name = "HOSTS", help_heading = FLEET, conflicts_with = "agents_on")]
+    #[arg(long, value_name = "HOSTS", help_heading = FLEET,
+        conflicts_with_all = ["agents_on", "server_on"])]
     pub on: Option<String>,
     /// kvmeter for hosts of another architecture than this machine's; may be repeated
     #[arg(long, value_name = "FILE", requires = "on", value_hint = ValueHint::FilePath,

@@ -87,6 +87,12 @@ pub fn resume_hint(args: &RunArgs, out: &Path) -> String {
     for binary in &args.agents.agents_binary {
         flag("--agents-binary", binary.display().to_string());
     }
+    if let Some(hosts) = &args.server_hosts.server_on {
+        flag("--server-on", hosts.clone());
+    }
+    for binary in &args.server_hosts.server_binary {
+        flag("--server-binary", binary.display().to_string());
+    }
     if let Some(model) = &args.host.trust.trust_register {
         flag("--trust-register", model.clone());
     }

@@ -21,12 +21,22 @@ use crate::exit::{ExitOutcome, request};
 use crate::flags;
 use crate::flags::agents::{AGENTS_ON, stores_of};
 use crate::flags::machine::pass;
+use crate::flags::server_hosts::SERVER_ON;
 use crate::output::Output;
 use crate::output_files;
 use crate::plan_output;
 
 pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let source = args.source()?;
+    let mut source = args.source()?;
+    if let Some(hosts) = args.server_hosts.hosts()? {
+        if source.spec()?.server.is_empty() {
+            return Err(request(format!(
+                "{SERVER_ON}: the study starts no server; leave it out, or add a table such as \
+                 [server.memcached]"
+            )));
+        }
+        source = source.with_servers_on(hosts);
+    }
     if args.agents.agents_on.is_some() && source.spec()?.agents.is_some() {
         return Err(request(format!(
             "{AGENTS_ON}: the study names its agents in [agents]; leave one of the two out"
