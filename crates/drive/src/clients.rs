@@ -62,6 +62,8 @@ pub fn join(
         service: added(all().map(|part| &part.service))?,
         response: added(all().map(|part| &part.response))?,
         arrival: added(all().map(|part| &part.arrival))?,
+        miss: added(all().map(|part| &part.miss))?,
+        modelled_s: all().map(|part| part.modelled_s).sum(),
         series,
         intervals,
         counts: PerOp::from_fn(|op| all().map(|part| part.counts[op]).sum()),

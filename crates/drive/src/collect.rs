@@ -56,6 +56,9 @@ fn add(to: &mut IntervalHistograms, from: &IntervalHistograms) -> Result<(), Dri
     for (to, from) in to.arrival.iter_mut().zip(&from.arrival) {
         to.add(from).map_err(failed)?;
     }
+    for (to, from) in to.miss.iter_mut().zip(&from.miss) {
+        to.add(from).map_err(failed)?;
+    }
     Ok(())
 }
 

@@ -157,8 +157,11 @@ pub fn drive<T: Target>(
         begun_at: AtomicU64::new(u64::MAX),
     });
 
-    let mut pool =
-        WorkerPool::start(&shared, plan, HistogramSlots::new(ops.clone(), open, T::SEES_ARRIVALS))?;
+    let fetches = plan.phase == PhaseKind::Mix
+        && plan.trace.is_none()
+        && workload.spec().miss_latency.is_some();
+    let slots = HistogramSlots::new(ops.clone(), open, T::SEES_ARRIVALS).with_misses(fetches);
+    let mut pool = WorkerPool::start(&shared, plan, slots)?;
     pool.wait_until_ready()?;
     if !observer.ready() {
         shared.gate.stop();

@@ -24,6 +24,7 @@ struct Head {
     service: Vec<(Op, usize)>,
     response: Vec<(Op, usize)>,
     arrival: Vec<(Op, usize)>,
+    miss: Vec<(Op, usize)>,
     intervals: Vec<usize>,
 }
 
@@ -43,18 +44,19 @@ impl PhaseOutcome {
             named.iter().map(one).collect::<Result<Vec<_>, DriveError>>()
         };
         let (service, response) = (put(&self.service)?, put(&self.response)?);
-        let arrival = put(&self.arrival)?;
+        let (arrival, miss) = (put(&self.arrival)?, put(&self.miss)?);
         histograms.extend(self.intervals.iter().flatten());
         // What is not written needs no copy.
         let outcome = PhaseOutcome {
             service: Vec::new(),
             response: Vec::new(),
             arrival: Vec::new(),
+            miss: Vec::new(),
             intervals: Vec::new(),
             ..self.clone()
         };
         let intervals = self.intervals.iter().map(Vec::len).collect();
-        let head = Head { outcome, service, response, arrival, intervals };
+        let head = Head { outcome, service, response, arrival, miss, intervals };
         let internal = |error: &dyn std::fmt::Display| {
             DriveError::Internal(format!("an outcome cannot be encoded: {error}"))
         };
@@ -88,11 +90,11 @@ impl PhaseOutcome {
             lengths.into_iter().map(one).collect::<Result<Vec<_>, OutcomeDecodeError>>()
         };
         let (service, response) = (named(head.service)?, named(head.response)?);
-        let arrival = named(head.arrival)?;
+        let (arrival, miss) = (named(head.arrival)?, named(head.miss)?);
         let interval = |length| rest.take(length).map(<[u8]>::to_vec);
         let intervals = head.intervals.into_iter().map(interval).collect::<Result<Vec<_>, _>>()?;
         match rest.0 {
-            [] => Ok(PhaseOutcome { service, response, arrival, intervals, ..head.outcome }),
+            [] => Ok(PhaseOutcome { service, response, arrival, miss, intervals, ..head.outcome }),
             _ => Err(OutcomeDecodeError("there are too many".to_owned())),
         }
     }
@@ -155,6 +157,8 @@ mod tests {
         }
         let mut outcome = store::open(&"null".parse::<StoreUrl>().unwrap(), Driven).unwrap();
         outcome.arrival = outcome.service.clone();
+        outcome.miss = outcome.service[..1].to_vec();
+        outcome.modelled_s = 1.0 / 3.0;
         outcome.failures = vec![AnswerFailure {
             kind: FailureKind::OutOfMemory,
             count: 3,

@@ -117,6 +117,12 @@ pub struct PhaseOutcome {
     /// From sending to the arrival of the answer in the client's kernel, where it has timestamps.
     #[serde(skip)]
     pub arrival: Vec<(Op, Histogram<u64>)>,
+    /// Of reads that missed, from due or sent until the record was refilled: what the client waits,
+    /// with the modelled latency of the database in it.
+    #[serde(skip)]
+    pub miss: Vec<(Op, Histogram<u64>)>,
+    /// Sum of the database's modelled latencies in these, in seconds.
+    pub modelled_s: f64,
     pub series: Vec<SeriesPoint>,
     /// The histogram of each point of the series, in HDR's V2 format, deflated; empty unless the
     /// plan keeps them.

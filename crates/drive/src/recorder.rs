@@ -21,6 +21,9 @@ pub(crate) struct IntervalHistograms {
     pub(crate) service: Vec<Histogram<u64>>,
     pub(crate) response: Vec<Histogram<u64>>,
     pub(crate) arrival: Vec<Histogram<u64>>,
+    /// Of reads that missed, until the modelled database had answered and the record was written;
+    /// one histogram, where there is such a database.
+    pub(crate) miss: Vec<Histogram<u64>>,
 }
 
 /// Maps kinds of operation to histograms: only those in the mix have one.
@@ -31,6 +34,8 @@ pub(crate) struct HistogramSlots {
     pub(crate) open: bool,
     /// The kernel may timestamp the arrival of answers.
     arrivals: bool,
+    /// The database behind the cache is modelled.
+    misses: bool,
 }
 
 impl HistogramSlots {
@@ -38,7 +43,12 @@ impl HistogramSlots {
         let slot = PerOp::from_fn(|op| {
             ops.iter().position(|other| *other == op).unwrap_or_default() as u8
         });
-        HistogramSlots { slot, ops, open, arrivals }
+        HistogramSlots { slot, ops, open, arrivals, misses: false }
+    }
+
+    /// The same with the latency of misses, where `misses`.
+    pub(crate) fn with_misses(self, misses: bool) -> Self {
+        HistogramSlots { misses, ..self }
     }
 
     /// An empty histogram.
@@ -55,6 +65,7 @@ impl HistogramSlots {
             service: make(self.ops.len())?,
             response: make(if self.open { self.ops.len() } else { 0 })?,
             arrival: make(if self.arrivals { self.ops.len() } else { 0 })?,
+            miss: make(usize::from(self.misses))?,
         })
     }
 }
@@ -69,11 +80,11 @@ impl HistogramSlots {
 impl IntervalHistograms {
     pub(crate) fn clear(&mut self) {
         let all = self.service.iter_mut().chain(&mut self.response).chain(&mut self.arrival);
-        all.for_each(Histogram::reset);
+        all.chain(&mut self.miss).for_each(Histogram::reset);
     }
 
     fn is_empty(&self) -> bool {
-        self.service.iter().all(Histogram::is_empty)
+        self.service.iter().chain(&self.miss).all(Histogram::is_empty)
     }
 }
 
@@ -147,6 +158,16 @@ impl Recorder {
     #[inline(always)]
     pub(crate) fn record_arrival(&mut self, op: Op, nanos: u64) {
         self.current.arrival[usize::from(self.slot[op])].saturating_record(nanos);
+    }
+
+    /// Records a miss that ended at `end`, with the nanoseconds that it took.
+    pub(crate) fn record_miss(&mut self, end: u64, nanos: u64) {
+        if end >= self.ends {
+            self.next_interval(end);
+        }
+        if let Some(miss) = self.current.miss.first_mut() {
+            miss.saturating_record(nanos);
+        }
     }
 
     #[cold]

@@ -1,5 +1,7 @@
 //! Sources of operations: the workload's stream, its load phase, or a recorded trace.
 
+use std::time::Duration;
+
 use model::{Expiry, Op};
 use workload::{Operation, OperationStream, ValueMismatch, Workload};
 
@@ -71,6 +73,11 @@ pub(crate) trait OperationSource {
     /// Whether a miss of this read is followed by a set.
     fn refills(&self, sourced: &SourcedOperation) -> bool;
 
+    /// How long a modelled database takes after a miss of this read; none where there is none.
+    fn miss_latency(&self, _sourced: &SourcedOperation) -> Option<Duration> {
+        None
+    }
+
     /// Counts the remaining operations that are due within `ticks` after the start of the threads.
     fn due_before(&mut self, _ticks: u64) -> u64 {
         0
@@ -133,6 +140,9 @@ impl OperationSource for MixSource<'_> {
     }
     fn refills(&self, sourced: &SourcedOperation) -> bool {
         self.workload.spec().refill && !Workload::is_absent(sourced.operation.record)
+    }
+    fn miss_latency(&self, sourced: &SourcedOperation) -> Option<Duration> {
+        self.workload.miss_latency(sourced.operation.salt)
     }
     fn account(&mut self, stats: &mut ThreadStats) {
         stats.fingerprint = self.stream.fingerprint();

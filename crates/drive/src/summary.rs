@@ -166,6 +166,8 @@ fn unjudged(clock: &Ticks, parts: Parts, shares: TimeShares) -> PhaseOutcome {
         service: named(totals.service),
         response: named(totals.response),
         arrival: named(totals.arrival),
+        miss: [Op::Read].into_iter().zip(totals.miss).filter(|(_, h)| !h.is_empty()).collect(),
+        modelled_s: all.modelled_ns as f64 / 1e9,
         series: parts.series,
         intervals: parts.intervals,
         counts: all.counts,

@@ -42,6 +42,8 @@ pub struct ThreadStats {
     pub(crate) wake_ns: u64,
     /// Refilled misses, and reconnects.
     pub(crate) refills: u64,
+    /// Sum of the modelled latencies of the database, in ns.
+    pub(crate) modelled_ns: u64,
     pub(crate) reconnected: u64,
     /// Why this thread ended the phase early.
     pub(crate) gave_up: Option<String>,
@@ -90,6 +92,7 @@ impl ThreadStats {
         self.woken += other.woken;
         self.wake_ns += other.wake_ns;
         self.refills += other.refills;
+        self.modelled_ns += other.modelled_ns;
         self.reconnected += other.reconnected;
         self.gave_up = self.gave_up.take().or(other.gave_up);
         self.fingerprint = self.fingerprint.wrapping_add(other.fingerprint);

@@ -12,9 +12,9 @@ use model::signal::{
     CLIENT_NEVER_SENT, CLIENT_QUEUE_LONGEST, CLIENT_QUEUE_WAIT, CLIENT_QUEUED, CLIENT_RECONNECTED,
     CLIENT_WAKE_UP, CLUSTER_ASKED, CLUSTER_JOINED, CLUSTER_LOST_KEYS, CLUSTER_LOST_SLOTS,
     CLUSTER_MOVED, CLUSTER_RETRIED, CLUSTER_SERVED_LATE, CLUSTER_UNAVAILABLE, CPU_PACER_SPIN,
-    DISK_BYTES, RING_FAILED, RING_LOST_SHARE, SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING,
-    SPACE_AMPLIFICATION, STORE_STATISTIC, Signal, WORKLOAD_READ, WORKLOAD_WRITTEN,
-    WRITE_AMPLIFICATION_SETTLED,
+    DATABASE_LATENCY, DISK_BYTES, MISS_COUNT, MISS_LATENCY, MISS_P50, MISS_P99, RING_FAILED,
+    RING_LOST_SHARE, SERVER_IO_READ, SERVER_IO_WRITTEN, SETTLING, SPACE_AMPLIFICATION,
+    STORE_STATISTIC, Signal, WORKLOAD_READ, WORKLOAD_WRITTEN, WRITE_AMPLIFICATION_SETTLED,
 };
 use model::{
     Execution, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Op, Origin, Pacing,
@@ -163,7 +163,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
             busy: outcome.harness_share,
             measured_before_run: Some(run),
         }),
-        stream: stream(outcome, measured.skew.as_ref()),
+        stream: stream(outcome, measured.skew.as_ref(), measured.step),
     };
     // In work units the platform's CPU is part of what is measured.
     match run.settings.contains_key(analyse::mbwu::keys::STAGE) {
@@ -174,7 +174,11 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
     run
 }
 
-fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, String> {
+fn stream(
+    outcome: &PhaseOutcome,
+    skew: Option<&Skew>,
+    step: LoadStep<'_>,
+) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let mut put = |key: &str, value: String| drop(facts.insert(key.to_owned(), value));
     put("operations_drawn", outcome.drawn.to_string());
@@ -186,6 +190,13 @@ fn stream(outcome: &PhaseOutcome, skew: Option<&Skew>) -> BTreeMap<String, Strin
     }
     if outcome.fingerprint != 0 {
         put("fingerprint", format!("{:016x}", outcome.fingerprint));
+    }
+    // The stream can be generated again from it.
+    if step.phase() == Phase::Measure
+        && step.activity.trace().is_none()
+        && let Ok(workload) = serde_json::to_string(&step.load.workload)
+    {
+        put(Run::WORKLOAD, workload);
     }
     if outcome.redirected > 0 {
         put("redirected_reads", outcome.redirected.to_string());
@@ -263,6 +274,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     if outcome.refills > 0 {
         put(CACHE_REFILLS.value(outcome.refills as f64, seconds));
     }
+    of_misses(outcome).into_iter().for_each(&mut put);
     put(WORKLOAD_WRITTEN.value(outcome.bytes_written as f64, seconds));
     put(WORKLOAD_READ.value(outcome.bytes_read as f64, seconds));
     // What this process moves is not the store's where that is in servers.
@@ -312,6 +324,22 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         all.push(usd_per_gop(measured.platform, &all, ops_s));
     }
     all
+}
+
+/// Readings of reads that missed, and waited for a modelled database.
+fn of_misses(outcome: &PhaseOutcome) -> Vec<Reading> {
+    let Some((_, latency)) = outcome.miss.first() else { return Vec::new() };
+    let seconds = |nanos: f64| nanos / 1e9;
+    [
+        (MISS_COUNT, latency.len() as f64),
+        (MISS_LATENCY, seconds(latency.mean())),
+        (MISS_P50, seconds(latency.value_at_percentile(50.0) as f64)),
+        (MISS_P99, seconds(latency.value_at_percentile(99.0) as f64)),
+        (DATABASE_LATENCY, outcome.modelled_s / latency.len() as f64),
+    ]
+    .into_iter()
+    .map(|(signal, value)| signal.value(value, outcome.seconds))
+    .collect()
 }
 
 /// Readings of queues and connections to servers.

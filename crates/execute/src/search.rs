@@ -11,11 +11,11 @@ use analyse::search::{
 };
 use analyse::slo::Objective;
 use drive::Ticks;
-use model::{Execution, LoadShape, MAX_RATE, Pacing, Phase, Run, StopCondition};
+use model::{Execution, LatencyClock, LoadShape, MAX_RATE, Op, Pacing, Phase, Run, StopCondition};
 use store::StoreUrl;
 use study::{
     Activity, AgentsConfig, Calibration, KnobLevels, LoadConfig, Plan, ProbesConfig, Segment,
-    ServerSpec, Step, StoreLoad, check_store, step,
+    ServerSpec, Step, StoreLoad, TraceSource, check_store, replay_step, step,
 };
 use workload::WorkloadSpec;
 
@@ -32,6 +32,8 @@ use crate::session::StepAgenda;
 
 /// Maximum length of the closed loop that gives the starting rate.
 const CALIBRATION: Duration = Duration::from_secs(2);
+/// A shorter part of a trial's time is no trial: the trace has ended.
+const MIN_TRIAL_SHARE: f64 = 0.9;
 /// The settings for the role of a run and for the objective.
 const ROLE_KEY: &str = "search";
 const OBJECTIVE_KEY: &str = "slo";
@@ -45,6 +47,8 @@ pub struct RateSearch {
     /// The workload's name and what it asks.
     pub name: String,
     pub workload: WorkloadSpec,
+    /// Replayed in each trial from its beginning, instead of the workload's operations.
+    pub trace: Option<TraceSource>,
     /// An open loop; its rate and length do not matter.
     pub load_config: LoadConfig,
     pub objective: Objective,
@@ -85,7 +89,15 @@ impl RateSearch {
         let template = self.template()?;
         template.procedure(None)?;
         self.store.check()?;
-        check_store(&self.store, &self.workload)?;
+        match &self.trace {
+            Some(trace) if trace.is_stdin() => {
+                let words = "--trace -: standard input can be read once, and a search replays the \
+                             trace in each trial; name a file";
+                return Err(ExecuteError::Request(words.to_owned()));
+            }
+            Some(_) => {}
+            None => check_store(&self.store, &self.workload)?,
+        }
         let segments = vec![Segment {
             store: self.store.clone(),
             server: self.server.clone(),
@@ -159,8 +171,14 @@ impl RateSearch {
         let target = (&self.store, self.server.as_ref());
         let mut load_config = self.load_config.clone();
         load_config.shape.until = StopCondition { operations: None, time: Some(self.time) };
-        let mut template =
-            step(target, &self.name, &self.workload, Phase::Measure, &load_config, (1, 0, 1))?;
+        let first = (1, 0, 1);
+        let mut template = match &self.trace {
+            Some(trace) => {
+                let trace = trace.for_store(&self.store)?;
+                replay_step(target, &trace, self.workload.seed, &load_config, first)?
+            }
+            None => step(target, &self.name, &self.workload, Phase::Measure, &load_config, first)?,
+        };
         self.knobs.settings(&mut template.settings);
         if let Some(agents) = &self.agents {
             agents.settings(&mut template.settings);
@@ -241,7 +259,13 @@ impl TrialTemplate {
         settings.insert(ROLE_KEY.to_owned(), role.to_owned());
         settings.insert(OBJECTIVE_KEY.to_owned(), self.objective.to_string());
         let load = StoreLoad { load_config, ..self.load.clone() };
-        let activity = Activity::Measure(Box::new(load));
+        let activity = match self.template.activity.trace() {
+            Some(trace) => {
+                trace.settings(&load.load_config, &mut settings);
+                Activity::Replay(Box::new(load), trace.clone())
+            }
+            None => Activity::Measure(Box::new(load)),
+        };
         Step { ordinal, activity, settings, ..self.template.clone() }
     }
 }
@@ -254,6 +278,8 @@ pub(crate) struct TrialAgenda {
     ordinal: u32,
     /// When the first run began.
     began: Option<Instant>,
+    /// Length of the trial under way.
+    trial_time: Duration,
     /// The closed loop was run.
     hinted: bool,
     calibration: Option<f64>,
@@ -275,6 +301,7 @@ impl TrialAgenda {
             template,
             ordinal,
             began: None,
+            trial_time: Duration::ZERO,
             hinted: false,
             calibration: None,
             tried: Vec::new(),
@@ -297,15 +324,52 @@ impl TrialAgenda {
 
     /// Takes a run: the starting rate, or a trial.
     fn on_run(&mut self, run: &Run) -> Result<(), ExecuteError> {
+        self.check_length(run)?;
         self.hinted = true;
         match RateTrial::of(run, &self.template.objective, ClientHealth::of(run)) {
             Some(trial) => self.tried.push(TrialRun { trial, run: run.clone() }),
             None => {
+                self.check_operations(run)?;
                 self.calibration = Some(run.throughput()).filter(|rate| *rate > 0.0);
                 self.procedure = self.template.procedure(self.calibration)?;
             }
         }
         Ok(())
+    }
+
+    /// An objective of an operation that is not in the trace could never be judged.
+    fn check_operations(&self, run: &Run) -> Result<(), ExecuteError> {
+        let objective = &self.template.objective;
+        if self.template.template.activity.trace().is_none() || run.operations == 0 {
+            return Ok(());
+        }
+        let has = |op: Op| run.latency(op, LatencyClock::Service).is_some();
+        let ops = objective.conditions().iter().filter_map(|condition| condition.op);
+        match ops.into_iter().find(|op| !has(*op)) {
+            Some(op) => Err(ExecuteError::Request(format!(
+                "--slo {objective}: the first {} requests of the trace have no `{op}`",
+                run.operations
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// A trace that ends before a trial does says nothing about the rate.
+    fn check_length(&self, run: &Run) -> Result<(), ExecuteError> {
+        let Some(rate) = run.target_rate() else { return Ok(()) };
+        let requested = self.trial_time.as_secs_f64();
+        if self.template.template.activity.trace().is_none()
+            || run.seconds >= MIN_TRIAL_SHARE * requested
+            || run.errors() > 0
+        {
+            return Ok(());
+        }
+        Err(ExecuteError::Request(format!(
+            "at {rate:.0} requests a second the trace ended after {:.2} s of a trial of \
+             {requested} s: replay it with more keys (--trace-copies), search below that rate \
+             (--to), or give a shorter --time",
+            run.seconds
+        )))
     }
 
     /// The next trial; None when the search has ended.
@@ -327,6 +391,7 @@ impl TrialAgenda {
             self.cut = Some(SearchCut::Time);
             return Ok(None);
         }
+        self.trial_time = time;
         Ok(Some(self.template.trial(rate, time, self.ordinal)))
     }
 

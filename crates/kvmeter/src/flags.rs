@@ -17,7 +17,7 @@ use study::{
     InvalidOption, LoadOptions, Plan, RateSpec, RunPlace, ServerSpec, StudyError, unplaced,
 };
 use study::{is_workload_file, open_workload};
-use workload::{LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
+use workload::{FetchLatency, LengthSpec, Mix, Popularity, Preset, WorkloadSpec};
 
 use self::agents::AgentFlags;
 use self::load::{Load, OptionFlags};
@@ -63,6 +63,10 @@ pub struct WorkloadFlags {
     /// Set missed keys, as an application with a cache does
     #[arg(long)]
     pub refill: bool,
+    /// Latency of a modelled database that answers misses before they are set: 5ms,
+    /// exponential:5ms, lognormal:MEDIAN,P99, ..., or none; sets --refill
+    #[arg(long, value_name = "LATENCY", allow_hyphen_values = true)]
+    pub miss_latency: Option<String>,
     /// Seed of data, operations and arrivals
     #[arg(long, value_name = "N", allow_hyphen_values = true, default_value_t = 1)]
     pub seed: u64,
@@ -188,6 +192,12 @@ impl WorkloadFlags {
             spec.hit_ratio = share;
         }
         spec.refill |= self.refill;
+        if let Some(text) = &self.miss_latency {
+            let latency = FetchLatency::parse_option(text);
+            spec.miss_latency =
+                latency.map_err(|error| request(format!("--miss-latency {text}: {error}")))?;
+            spec.refill |= spec.miss_latency.is_some();
+        }
         if let Some(records) = self.records {
             spec = spec.with_records(records);
         }

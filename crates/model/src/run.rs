@@ -209,6 +209,9 @@ impl Run {
     /// The setting that says what the store's acknowledged writes survive.
     pub const SURVIVES: &'static str = "survives";
 
+    /// The fact of the stream that is its whole workload, as JSON.
+    pub const WORKLOAD: &'static str = "workload_spec";
+
     /// The settings that differ between repeats of one thing.
     pub const REPEAT_SETTINGS: [&str; 3] = ["repeat", "seed", "order"];
 

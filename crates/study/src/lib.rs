@@ -31,7 +31,7 @@ pub use load::{
 pub use plan::{
     Activity, Bench, Calibration, CoRunner, DcaJob, Estimate, Estimates, Maximum, Plan,
     PlannedMicro, SIMULATOR, Segment, Step, StoreLoad, TraceSource, check_store, mbwu,
-    missing_operation, placeholder_workload, step,
+    missing_operation, placeholder_workload, replay_step, step,
 };
 pub use platform_file::open_platform;
 pub use probes::{IDLE_TIME, ProbesConfig};

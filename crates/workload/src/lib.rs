@@ -8,6 +8,7 @@ mod alias;
 mod decimal;
 pub mod describe;
 mod error;
+mod fetch_latency;
 pub mod fit;
 mod fnv;
 mod insert_positions;
@@ -31,6 +32,7 @@ mod workload;
 mod ycsb;
 
 pub use error::SpecError;
+pub use fetch_latency::FetchLatency;
 pub use key::{InsertOrder, KeyForm, KeySpec};
 pub use mix::Mix;
 pub use operation::{BLOCK, Operation};

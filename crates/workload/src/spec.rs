@@ -9,8 +9,8 @@ use crate::key::Keys;
 use crate::length::{LengthLimits, LengthSampler};
 use crate::value::Values;
 use crate::{
-    InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, ReuseSpec, SpecError, TtlSpec,
-    ValueSpec,
+    FetchLatency, InsertOrder, KeySpec, LengthSource, LengthSpec, Mix, Popularity, ReuseSpec,
+    SpecError, TtlSpec, ValueSpec,
 };
 use model::random::RandomStream;
 
@@ -55,6 +55,10 @@ pub struct WorkloadSpec {
     ///
     /// [`Workload::is_absent`]: crate::Workload::is_absent
     pub refill: bool,
+    /// How long a database takes that is modelled: a read that misses waits for it, then the record
+    /// is written (`refill`). No wait where left out. Servers only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_latency: Option<FetchLatency>,
     /// How requests come back, beyond popularity.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reuse: Option<ReuseSpec>,
@@ -77,6 +81,7 @@ impl Default for WorkloadSpec {
             multi_get: 1,
             hit_ratio: 1.0,
             refill: false,
+            miss_latency: None,
             reuse: None,
             ttl: None,
         }
@@ -167,6 +172,14 @@ impl WorkloadSpec {
             let problem = format!("{} is not a part between 0 and 1", self.hit_ratio);
             return Err(SpecError::invalid("hit_ratio", problem));
         }
+        if self.miss_latency.is_some() && !self.refill {
+            let problem = "is that of a database from which misses are refilled; set `refill` too";
+            return Err(SpecError::invalid("miss_latency", problem));
+        }
+        if self.miss_latency.is_some() && self.multi_get > 1 {
+            let problem = "is for reads of one key; leave out `multi_get`";
+            return Err(SpecError::invalid("miss_latency", problem));
+        }
         // Inserted records are numbered on, and must not come to those that are never loaded.
         if self.hit_ratio < 1.0 && self.mix.contains(Op::Insert) && self.records.0 > ABSENT / 2 {
             let most = ABSENT / 2;
@@ -221,6 +234,9 @@ impl WorkloadSpec {
         }
         if self.refill {
             words += ", misses are refilled";
+        }
+        if let Some(latency) = &self.miss_latency {
+            words += &format!(" after a modelled {latency}");
         }
         words
     }

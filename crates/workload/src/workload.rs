@@ -178,6 +178,12 @@ impl Workload {
         self.ttl.as_ref().map_or(Expiry::Never, |ttl| ttl.of(salt))
     }
 
+    /// How long the modelled database takes for a miss of the operation with this salt.
+    #[inline]
+    pub fn miss_latency(&self, salt: u64) -> Option<std::time::Duration> {
+        self.spec.miss_latency.as_ref().map(|latency| latency.of(salt))
+    }
+
     /// Bytes of the value that `salt` gives to `key`.
     pub fn value_length(&self, key: &[u8], salt: u64) -> u64 {
         self.parts.values.length(key, salt)

@@ -1,5 +1,7 @@
 //! Operations in flight, and their requests.
 
+use std::time::Duration;
+
 use store::wire::{KeyList, Kind};
 
 use crate::source::SourcedOperation;
@@ -10,6 +12,15 @@ pub(super) enum NextStep {
     End,
     /// The second half of a read-modify-write.
     Write,
+}
+
+/// A read that missed, and waits for a modelled database.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MissedRead {
+    /// When it was due, or sent in a closed loop.
+    pub(super) since: u64,
+    /// What the database takes.
+    pub(super) latency: Duration,
 }
 
 /// One operation, from its due instant to its last answer. All instants are ticks.
@@ -32,6 +43,8 @@ pub(super) struct PendingOperation {
     pub(super) failed: bool,
     /// The client's own traffic rather than the workload's: the refill after a miss.
     pub(super) refill: bool,
+    /// Of a refill: the read that it ends, where the database behind the cache is modelled.
+    pub(super) missed: Option<MissedRead>,
 }
 
 impl PendingOperation {
@@ -48,7 +61,13 @@ impl PendingOperation {
             counts,
             failed: false,
             refill: false,
+            missed: None,
         }
+    }
+
+    /// Whether it occupied a slot of the closed loop until its end.
+    pub(super) fn holds_slot(&self) -> bool {
+        !self.refill || self.missed.is_some()
     }
 }
 

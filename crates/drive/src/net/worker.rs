@@ -1,6 +1,7 @@
 //! The loop of one client thread over its connections; the submodules are its steps.
 
 mod cluster;
+mod database;
 mod failure;
 mod issue;
 mod join;
@@ -16,6 +17,7 @@ use reactor::Reactor;
 use store::wire::Protocol;
 
 use self::cluster::ThreadRoutes;
+use self::database::Database;
 use self::join::JoiningConnection;
 use self::nodes::NodeRecorder;
 use self::ring::EjectedServers;
@@ -71,6 +73,7 @@ pub(super) struct NetworkWorker<'a, A> {
     unflushed: Vec<usize>,
     queued: usize,
     pool: OperationPool,
+    database: Database,
     inserts: InsertTracker,
     value: Vec<u8>,
     kernel_clock: KernelClock,
@@ -160,6 +163,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
             unflushed: Vec::new(),
             queued: 0,
             pool: OperationPool::default(),
+            database: Database::default(),
             inserts: InsertTracker::default(),
             value: Vec::with_capacity(4096),
             kernel_clock: KernelClock::new(&shared.clock),
@@ -204,6 +208,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
                     break;
                 }
             }
+            self.take_fetched(&mut schedule, now);
             let next = self.issue_due(&mut schedule, now);
             self.send()?;
             if self.pool.in_flight() == 0 {
@@ -216,7 +221,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
                     _ => {}
                 }
             }
-            self.poll(next)?;
+            self.poll(self.database.sooner(next))?;
             let now = self.clock.now();
             while let Some(number) = self.reactor.ready() {
                 self.read_answers(number, &mut schedule);

@@ -2,6 +2,7 @@
 // Failing is what unwraps are for here.
 #![allow(clippy::unwrap_used)]
 
+mod database;
 mod fake;
 mod faults;
 mod login;

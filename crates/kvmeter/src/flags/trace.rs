@@ -16,7 +16,7 @@ pub struct TraceFlags {
     /// Replay this trace instead of a workload: plain, gzip or zstd; `-` is standard input
     #[arg(long = "trace", value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = [
         "preset", "records", "scale", "key_size", "value_size", "mix", "popularity",
-        "multi_get", "hit_ratio"])]
+        "multi_get", "hit_ratio", "miss_latency"])]
     pub file: Option<PathBuf>,
     /// Speed of the replay relative to the recording, or `max` for a closed loop in its order
     /// [default: 1]

@@ -26,6 +26,7 @@ mod machines;
 mod mbwu;
 mod micro;
 mod micro_net;
+mod misses;
 mod moving;
 mod network;
 mod plan;

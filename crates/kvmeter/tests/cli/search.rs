@@ -230,3 +230,43 @@ fn a_workload_that_adds_records_is_loaded_anew_for_each_rate() {
     let result = place.run(&args);
     assert_eq!(result.err.matches("loading 500 records").count(), 2, "{result:#?}");
 }
+
+#[test]
+fn the_requests_of_a_trace_are_sent_at_the_rates_of_a_search() {
+    let server = Memcached::start();
+    let place = Place::new();
+    let lines = (0..40_000).map(|n| format!("{},key:{:04},8,100,1,get,0\n", n / 20_000, n % 500));
+    place.write("requests.csv", &lines.collect::<String>());
+    let url = server.url();
+    let args = ["search", &url, "--slo", "p50<10s", "--trace", "requests.csv", "--refill"];
+    let short = ["--time", "200ms", "--warm-up", "0s", "--json", "--quiet"];
+    let found = ["--to", "4k", "--out", "found.sqlite"];
+    let json = place.run(&[&args[..], &short, &found].concat()).json();
+    assert_eq!((&json["held"], &json["ended_by"]), (&true.into(), &"upper_bound".into()), "{json}");
+    let runs = place.run(&["report", "found.sqlite", "--json"]).json();
+    let runs = runs.as_array().unwrap();
+    assert_eq!(
+        runs[0]["settings"]["trace.speed"], "max",
+        "the closed loop sends the same requests"
+    );
+    for run in &runs[1..] {
+        assert_eq!(run["settings"]["trace"], "requests.csv");
+        assert_eq!(run["settings"]["trace.speed"], "rate");
+        assert_eq!(run["settings"]["search"], "trial");
+        assert!(run["stream"]["trace"]["requests"].as_u64().unwrap() > 10, "{run}");
+    }
+    // A trial of 20 s at 4k requests a second is longer than the trace.
+    let long = ["--from", "4k", "--to", "4k", "--time", "20s", "--quiet"];
+    let says = ["the trace ended after", "--trace-copies", "--to"];
+    place.refused(&[&args[..], &long].concat(), &says);
+    let more = |more: &[&'static str]| [&args[..], more].concat();
+    place.refused(&more(&["--rate-profile", "ramp:1k..2k@10s"]), &["--rate-profile", "bench"]);
+    place.refused(&more(&["--speed", "2"]), &["--speed", "leave it out"]);
+    place.refused(&more(&["--mix", "read=1"]), &["--mix"]);
+    let of_writes = ["search", &url, "--slo", "update.p50<1s", "--trace", "requests.csv"];
+    place.refused(&of_writes, &["the trace have no `update`"]);
+    let of_stdin = ["search", &url, "--slo", "p50<1s", "--trace", "-"];
+    place.refused(&of_stdin, &["--trace -", "name a file"]);
+    let without = ["search", &url, "--trace", "requests.csv"];
+    place.refused(&without, &["--slo is missing"]);
+}

@@ -1,6 +1,7 @@
 //! `kvmeter workload describe`.
 
 mod file;
+mod results;
 mod ycsb;
 
 use std::fmt::Write;

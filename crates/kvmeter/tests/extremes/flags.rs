@@ -27,6 +27,7 @@ const BASES: &[(&str, &[&str])] = &[
         &["null", "--slo=p99<1ms", "--records=100", "--time=20ms", "--trials=1", "--probes=off"],
     ),
     ("search", &["null", "--slo=p99<1ms", "--time=20ms", "--trials=1"]),
+    ("search", &["null", "--slo=p99<1ms", "--time=20ms", "--trials=1", "--trace=trace.csv"]),
     ("mbwu", &["results.sqlite"]),
     ("precondition", &["disk.img", "--size=1MiB"]),
     ("precondition", &["disk.img", "--size=1MiB", "--random"]),

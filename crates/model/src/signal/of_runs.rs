@@ -100,6 +100,19 @@ signals! {
     CACHE_HIT_RATIO: "cache.hit_ratio", Ratio, Store, "keys of reads that were found / keys read";
     CACHE_REFILLS: "cache.refills", Count, Harness,
         "misses that were set again, besides the operations";
+    MISS_COUNT: "miss.count", Count, Client,
+        "reads that missed and waited for the modelled database";
+    MISS_LATENCY: "miss.latency", Seconds, Client,
+        "mean from a read that missed to its refill, the modelled database in between",
+        modelled;
+    MISS_P50: "miss.p50", Seconds, Client,
+        "median from a read that missed to its refill, the modelled database in between",
+        modelled;
+    MISS_P99: "miss.p99", Seconds, Client,
+        "99th percentile from a read that missed to its refill, the modelled database in between",
+        modelled;
+    DATABASE_LATENCY: "database.latency", Seconds, Client,
+        "mean of the latencies of the modelled database, as drawn for these misses", modelled;
     WORKLOAD_WRITTEN: "workload.written", Bytes, Harness, "keys and values given to the store";
     WORKLOAD_READ: "workload.read", Bytes, Harness, "keys and values that the store returned";
     SETTLING: "settle.SIGNAL", Count, Process, "while the store settled after the window";

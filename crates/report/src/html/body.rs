@@ -136,6 +136,7 @@ impl<'a> Body<'a> {
         };
         table::table(out, &table);
         if !self.is_many {
+            titled_tables(out, tables::misses(self.runs, &BTreeSet::new()).iter());
             titled_tables(out, tables::servers(self.runs, &BTreeSet::new()).iter());
         }
     }

@@ -209,7 +209,10 @@ pub fn readings(out: &mut Markup, runs: &Runs) {
         out.raw("</small></summary>");
         table(out, &tables::readings(run));
         pairs(out, "Settings", &run.settings);
-        pairs(out, "The stream of operations", &run.stream);
+        let mut stream = run.stream.clone();
+        // For programs: the settings say it in words.
+        stream.remove(Run::WORKLOAD);
+        pairs(out, "The stream of operations", &stream);
         out.raw("</details>");
     }
 }

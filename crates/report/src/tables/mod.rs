@@ -1,5 +1,7 @@
 //! Tables of runs and rows, and their order.
 
+use std::collections::BTreeSet;
+
 use model::{Execution, Run};
 
 use crate::curves::run_ids;
@@ -18,6 +20,7 @@ mod machine;
 mod machine_side;
 mod mbwu;
 mod method;
+mod misses;
 mod notes;
 mod plan;
 mod rates;
@@ -40,6 +43,7 @@ pub use mbwu::{
     growth as mbwu_growth, mbwu, mbwu_line, published as mbwu_published, rounds as mbwu_rounds,
 };
 pub use method::{how_issued, method};
+pub use misses::misses;
 pub use notes::{Note, NoteWeight, notes};
 pub use plan::{PlanRow, plan};
 pub use rates::rates;
@@ -72,6 +76,7 @@ pub fn of_runs(all: &[(&Execution, &Run)]) -> Vec<Table> {
     if runs.iter().any(|(_, run)| !swept.contains(run.id.as_str())) {
         all.extend(Some(latency(runs, &swept)).filter(|table| !table.rows.is_empty()));
     }
+    all.extend(misses(runs, &BTreeSet::new()));
     all.extend(servers(runs, &swept));
     all.extend(sides(runs, &swept));
     all.extend(side_checks(runs));

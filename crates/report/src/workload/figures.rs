@@ -1,7 +1,9 @@
 //! A described workload as figures: the miss ratio by cache size, popularity by rank, and the load
 //! over time.
 
-use workload::describe::{MissRatioCurve, PopularitySummary, TraceDescription};
+use workload::describe::{
+    Drift, DriftDistance, MissRatioCurve, PopularitySummary, TraceDescription,
+};
 use workload::fit::Resemblance;
 use workload::trace::TraceTiming;
 
@@ -23,6 +25,7 @@ pub(super) fn figures(
     let mut figures = Vec::new();
     figures.extend(description.miss_ratio.as_ref().map(|curve| miss_ratios(curve, check)));
     figures.push(ranks(description, &description.popularity));
+    figures.extend(description.drift.as_ref().map(|drift| drifting(description, drift)));
     if description.timeline.len() > 1 {
         figures.push(over_time(description, timing));
     }
@@ -106,6 +109,39 @@ fn ranks(description: &TraceDescription, popularity: &PopularitySummary) -> Show
             ("ranks", "Requests by rank"),
             "A line: requests of a key over its rank, both logarithmic",
             LineChart { axis: x, panels: vec![panel], legend: Vec::new() },
+            popularity::table(description),
+        )
+    }
+}
+
+fn drifting(description: &TraceDescription, drift: &Drift) -> ShownFigure {
+    let whole = DriftDistance { requests: 0, in_common: drift.within };
+    let point = |point: &DriftDistance| {
+        let (x, y) = (point.requests as f64, point.in_common);
+        let far = format::count_short(x);
+        let tip = format!("{} in common {far} requests apart", format::percent(y));
+        LinePoint { x, y, tip, shown: true, whisker: None }
+    };
+    let points: Vec<LinePoint> =
+        [&whole].into_iter().chain(&drift.by_distance).map(point).collect();
+    let farthest = points.last().map_or(1.0, |point| point.x);
+    let y = Axis::new(Scale::Linear { low: 0.0, high: 1.0 }, 5, "in common", format::percent);
+    let x = Scale::Linear { low: 0.0, high: farthest };
+    let lines = vec![line(0, false, points)];
+    ShownFigure {
+        captions: vec![
+            "The 100 most popular keys of two intervals by their distance; at 0, of two halves of \
+             the same one. A line that falls is drift."
+                .to_owned(),
+        ],
+        ..shown(
+            ("drift", "Popular keys in common by distance"),
+            "A line: the share of the 100 most popular keys that two intervals have in common",
+            LineChart {
+                axis: Axis::new(x, 5, "requests apart", format::count_short),
+                panels: vec![Panel { axis: y, height: LOW, lines, levels: Vec::new() }],
+                legend: Vec::new(),
+            },
             popularity::table(description),
         )
     }

@@ -60,11 +60,29 @@ pub fn table(description: &TraceDescription) -> Table {
         overlap("top 100 in common: halves of an interval", drift.within);
         overlap("top 100 in common: successive intervals", drift.successive);
         overlap("top 100 in common: first and last", drift.first_and_last);
+        overlap("top 100 in common: half of the trace apart", drift.far);
+        if let Some(requests) = drift.half_life_requests {
+            table.row(vec![
+                "half of the top 100 is another after".into(),
+                format!("{} requests", format::count_short(requests)).into(),
+                "estimated".into(),
+            ]);
+        }
         table.note(format!(
             "Intervals of {} requests. What successive ones have less in common than two halves of \
              the same one is drift.",
             format::count_short(drift.requests_each as f64)
         ));
+    }
+    if let Some(prefixes) = &description.prefixes {
+        let exact = if prefixes.exact { "exact" } else { "at least, and estimated" };
+        let mut row = |name: &str, shown: String| {
+            table.row(vec![name.into(), shown.into(), exact.into()]);
+        };
+        row("prefixes of keys", format::count_short(prefixes.prefixes as f64));
+        row("requests of the largest prefix", format::percent(prefixes.largest));
+        row("prefix of the request before", format::percent(prefixes.same_as_before.value));
+        row("prefix of the request before: by chance", format::percent(prefixes.by_chance));
     }
     table
 }

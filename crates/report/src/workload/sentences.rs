@@ -10,18 +10,50 @@ pub fn sentences(description: &TraceDescription, timing: TraceTiming) -> Vec<Str
     let mut words = vec![mix(description), keys(description)];
     words.push(popularity(description));
     words.extend(cache(description));
-    words.push(match &description.drift {
-        None => "It is too short to say whether the popular keys change.".to_owned(),
-        Some(drift) if drift.moves => format!(
-            "The popular keys change: of the 100 most popular ones of an interval {} are among \
-             those of the next one, where chance alone leaves {}.",
-            format::percent(drift.successive),
-            format::percent(drift.within)
-        ),
-        Some(_) => "The popular keys stay the same.".to_owned(),
-    });
+    words.push(drift(description));
+    words.extend(prefixes(description));
     words.push(arrivals(description, timing));
     words
+}
+
+fn drift(description: &TraceDescription) -> String {
+    let Some(drift) = &description.drift else {
+        return "It is too short to say whether the popular keys change.".to_owned();
+    };
+    if !drift.moves {
+        return "The popular keys stay the same.".to_owned();
+    }
+    let (kind, among, share) = match drift.is_slow {
+        true => (" slowly", "an interval half of the trace away", drift.far),
+        false => ("", "the next one", drift.successive),
+    };
+    let pace = drift.half_life_requests.map_or_else(String::new, |requests| {
+        format!("; half of them are others after about {} requests", format::count_short(requests))
+    });
+    format!(
+        "The popular keys change{kind}: of the 100 most popular ones of an interval {} are among \
+         those of {among}, where chance alone leaves {}{pace}. A workload file does not have that.",
+        format::percent(share),
+        format::percent(drift.within)
+    )
+}
+
+/// None where keys have no prefix, or all the same one.
+fn prefixes(description: &TraceDescription) -> Option<String> {
+    let prefixes = description.prefixes.as_ref().filter(|prefixes| prefixes.prefixes > 1)?;
+    let count = format::count_short(prefixes.prefixes as f64);
+    let (same, chance) = (prefixes.same_as_before.value, prefixes.by_chance);
+    let (same, chance) = (format::percent(same), format::percent(chance));
+    Some(match prefixes.is_local {
+        true => format!(
+            "Its keys have {count} prefixes and are local: {same} of the requests have the prefix \
+             of the one before, {chance} by chance. A workload file does not have that."
+        ),
+        false => format!(
+            "Its keys have {count} prefixes and are not local: {same} of the requests have the \
+             prefix of the one before, as by chance."
+        ),
+    })
 }
 
 fn mix(description: &TraceDescription) -> String {

@@ -11,7 +11,7 @@ use crate::text::{StudySpec, StudyText};
 
 /// Refuses a workload that a store cannot serve, before anything is written.
 pub fn check_store(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), StudyError> {
-    check_scans(store, spec)
+    check_requests(store, spec)
         .and_then(|()| check_keys(store, spec))
         .and_then(|()| check_values(store, spec))
         .map_err(StudyError::Request)
@@ -63,11 +63,16 @@ pub(super) fn check_values(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), 
     }
 }
 
-/// Caches have no order of keys.
-pub(super) fn check_scans(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
-    match store.multiplexes() && spec.mix.contains(Op::Scan) {
-        true => Err(format!("`{}` cannot scan, but the workload does", store.scheme)),
-        false => Ok(()),
+/// Caches have no order of keys, and only behind caches there is a database to wait for.
+pub(super) fn check_requests(store: &StoreUrl, spec: &WorkloadSpec) -> Result<(), String> {
+    match (store.multiplexes(), spec.mix.contains(Op::Scan), &spec.miss_latency) {
+        (true, true, _) => Err(format!("`{}` cannot scan, but the workload does", store.scheme)),
+        (false, _, Some(_)) => Err(format!(
+            "`miss_latency` models the database behind a cache, and `{}` is not one that kvmeter \
+             reaches by connections; use memcached or redis, or set it to `none`",
+            store.scheme
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -32,6 +32,7 @@ pub use calibrate::{Calibration, Maximum, missing_operation};
 pub use checks::check_store;
 pub use co_runner::CoRunner;
 pub use estimate::Estimates;
+pub use replay::replay_step;
 pub use segments::{Plan, Segment};
 pub use single::step;
 pub use step::{Activity, Estimate, Step, StoreLoad};

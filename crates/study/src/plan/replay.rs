@@ -28,24 +28,12 @@ impl Plan {
         store.check()?;
         let recording = &recording.for_store(&store)?;
         check_runs("--repeat", repeats, load_configs.len())?;
-        let workload = placeholder_workload(seed);
         let mut segments = Vec::new();
         for repeat in 1..=repeats {
             for (unit, load_config) in load_configs.iter().enumerate() {
-                check_needs_servers(&store, load_config)?;
-                recording.check_pacing(load_config)?;
+                let at = (segments.len() as u32 + 1, unit as u32, repeat);
                 let target = (&store, server.as_ref());
-                let mut settings = settings(target, NAME, &workload, load_config, repeat);
-                replace_workload_settings(recording, load_config, &mut settings);
-                let load = Box::new(StoreLoad::new(workload.clone(), load_config.clone()));
-                let step = Step {
-                    ordinal: segments.len() as u32 + 1,
-                    unit: unit as u32,
-                    repeat,
-                    label: label(&store, NAME),
-                    activity: Activity::Replay(load, recording.clone()),
-                    settings,
-                };
+                let step = replay_step(target, recording, seed, load_config, at)?;
                 segments.push(Segment {
                     store: store.clone(),
                     server: server.clone(),
@@ -61,6 +49,28 @@ impl Plan {
         check_stdin(&plan)?;
         Ok(plan)
     }
+}
+
+/// One replay on a store without a study; `recording` is that for the store, and `at` the ordinal,
+/// unit and repeat.
+///
+/// # Errors
+/// Options that only servers support, recorded pacing for a trace without times.
+pub fn replay_step(
+    (store, server): (&StoreUrl, Option<&ServerSpec>),
+    recording: &TraceSource,
+    seed: u64,
+    load_config: &LoadConfig,
+    (ordinal, unit, repeat): (u32, u32, u32),
+) -> Result<Step, StudyError> {
+    check_needs_servers(store, load_config)?;
+    recording.check_pacing(load_config)?;
+    let workload = placeholder_workload(seed);
+    let mut settings = settings((store, server), NAME, &workload, load_config, repeat);
+    replace_workload_settings(recording, load_config, &mut settings);
+    let load = Box::new(StoreLoad::new(workload, load_config.clone()));
+    let activity = Activity::Replay(load, recording.clone());
+    Ok(Step { ordinal, unit, repeat, label: label(store, NAME), activity, settings })
 }
 
 /// Standard input can be read once.

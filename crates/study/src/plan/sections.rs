@@ -44,6 +44,7 @@ pub(super) fn misplaced(
         "scan" => variant.and_then(|v| v.scan.as_ref()).map(Spanned::span),
         "multi_get" => variant.and_then(|v| v.multi_get.as_ref()).map(Spanned::span),
         "hit_ratio" => variant.and_then(|v| v.hit_ratio.as_ref()).map(Spanned::span),
+        "miss_latency" => variant.and_then(|v| v.miss_latency.as_ref()).map(Spanned::span),
         "records" => spec.data.records.as_ref().map(Spanned::span),
         "key" => spec.data.key.as_ref().map(Spanned::span),
         "value" => spec.data.value.as_ref().map(Spanned::span),
@@ -265,5 +266,16 @@ pub(super) fn variant_of(
         base.hit_ratio = *share.get_ref();
     }
     base.refill = variant.refill.unwrap_or(base.refill);
+    if let Some(text) = &variant.miss_latency {
+        let latency = workload::FetchLatency::parse_option(text.get_ref());
+        base.miss_latency =
+            latency.map_err(|error| source.at(text.span(), &format!("miss_latency: {error}")))?;
+    }
+    match (&variant.miss_latency, variant.refill) {
+        // Without refills there is no database.
+        (None, Some(false)) => base.miss_latency = None,
+        (Some(_), None) => base.refill |= base.miss_latency.is_some(),
+        _ => {}
+    }
     Ok(spec.data.over(base, spec.seed))
 }

@@ -8,7 +8,7 @@ use model::{Phase, RunSettings};
 use toml::Spanned;
 
 use super::calibrate::{self, Calibration};
-use super::checks::{check_keys, check_needs_servers, check_scans, check_values};
+use super::checks::{check_keys, check_needs_servers, check_requests, check_values};
 use super::co_runner::{self, CoRunner};
 use super::load_tables::{load_phase_config, measure_config};
 use super::mbwu::first_round;
@@ -106,7 +106,7 @@ impl<'a> Sequence<'a> {
                     source.at(step.unwrap_or(&spec.sequence[0]).span(), &error.to_string())
                 })?;
             }
-            check_scans(url, workload).map_err(|words| {
+            check_requests(url, workload).map_err(|words| {
                 let step = spec.sequence.iter().find(|step| step.get_ref() == name);
                 source.at(step.unwrap_or(&spec.sequence[0]).span(), &words)
             })?;

@@ -135,6 +135,8 @@ pub struct WorkloadTable {
     pub multi_get: Option<Spanned<u32>>,
     pub hit_ratio: Option<Spanned<f64>>,
     pub refill: Option<bool>,
+    /// How long the modelled database takes that answers misses, or "none".
+    pub miss_latency: Option<Spanned<String>>,
     /// A recorded trace instead of all that; `-` is standard input.
     pub trace: Option<Spanned<PathBuf>>,
     /// How many times as fast as it was recorded, or "max".
@@ -182,6 +184,7 @@ impl WorkloadTable {
             ("scan", span(&self.scan)),
             ("multi_get", span(&self.multi_get)),
             ("hit_ratio", span(&self.hit_ratio)),
+            ("miss_latency", span(&self.miss_latency)),
         ];
         keys.into_iter().find_map(|(key, span)| Some((key, span?)))
     }

@@ -39,7 +39,7 @@ pub(crate) struct SampledKey {
 
 /// The hashes are mixed already.
 #[derive(Debug, Default)]
-struct Identity(u64);
+pub(super) struct Identity(u64);
 
 impl Hasher for Identity {
     fn finish(&self) -> u64 {

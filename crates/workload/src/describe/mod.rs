@@ -10,6 +10,7 @@ mod inter_arrival;
 mod key_sample;
 mod miss_ratio;
 mod popularity;
+mod prefixes;
 mod recency;
 mod sizes;
 mod tables;
@@ -21,12 +22,13 @@ use model::Op;
 use serde::Serialize;
 
 pub use burstiness::Dispersion;
-pub use drift::Drift;
+pub use drift::{Drift, DriftDistance};
 pub use inter_arrival::InterArrivalSummary;
 pub use key_sample::MOST_SAMPLED_KEYS;
 pub(crate) use key_sample::{CacheAccess, KeySample};
 pub use miss_ratio::{MissRatioCurve, MissRatioPoint};
 pub use popularity::{PopularitySummary, RankPoint};
+pub use prefixes::PrefixSummary;
 pub use sizes::{OperationSummary, SizeSummary};
 pub use tables::EmpiricalTables;
 pub(crate) use tables::by_step;
@@ -37,6 +39,7 @@ use crate::trace::{TraceError, TraceKey, TraceRecord, TraceRecords, TraceTiming}
 use burstiness::Burstiness;
 use drift::PopularSets;
 use inter_arrival::InterArrivals;
+use prefixes::Prefixes;
 use sizes::Operations;
 use timeline::Timeline;
 
@@ -79,6 +82,8 @@ pub struct TraceDescription {
     pub miss_ratio: Option<MissRatioCurve>,
     /// None where the trace is too short to say.
     pub drift: Option<Drift>,
+    /// None where keys are numbers.
+    pub prefixes: Option<PrefixSummary>,
     /// None where the times of the trace do not say it.
     pub inter_arrival: Option<InterArrivalSummary>,
     pub dispersion: Vec<Dispersion>,
@@ -99,6 +104,7 @@ pub struct Describer {
     operations: Operations,
     sample: KeySample,
     popular: PopularSets,
+    prefixes: Prefixes,
     inter_arrivals: InterArrivals,
     burstiness: Burstiness,
     timeline: Timeline,
@@ -121,6 +127,7 @@ impl Describer {
             operations: Operations::default(),
             sample: KeySample::new(sampled_keys.max(1)),
             popular: PopularSets::new(),
+            prefixes: Prefixes::default(),
             inter_arrivals: InterArrivals::new(),
             burstiness: Burstiness::new(timing == TraceTiming::Seconds),
             timeline: Timeline::new(interval),
@@ -148,6 +155,7 @@ impl Describer {
         let of_item = value_bytes.filter(|size| *size > 0 || access == CacheAccess::Write);
         self.sample.request(hash, access, key_bytes.unwrap_or(0), of_item);
         self.popular.add(hash);
+        self.prefixes.add(record.key);
         let first = *self.first_ns.get_or_insert(record.at_ns);
         self.last_ns = record.at_ns.saturating_sub(first);
         match self.timing {
@@ -193,6 +201,7 @@ impl Describer {
             popularity: PopularitySummary::of(&self.sample),
             miss_ratio: MissRatioCurve::of(&self.sample, keys),
             drift: self.popular.drift(),
+            prefixes: self.prefixes.summary(),
             inter_arrival: if self.timing == TraceTiming::Exact {
                 self.inter_arrivals.summary()
             } else {

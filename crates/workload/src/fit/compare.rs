@@ -81,6 +81,7 @@ impl Resemblance {
         figures.extend(rate(trace, generated));
         figures.push(part("distinct keys", None, trace.keys.value, generated.keys.value, None));
         let reads = |of: &TraceDescription| of.reads as f64 / of.requests.max(1) as f64;
+        figures.extend(drift(trace, generated));
         figures.push(share("share of reads", None, reads(trace), reads(generated), None));
         Resemblance { holds: figures.iter().all(|figure| figure.holds), figures, miss_ratios }
     }
@@ -90,6 +91,13 @@ impl Resemblance {
 fn ttl(of: &EmpiricalTables, like: &EmpiricalTables) -> Option<ComparedFigure> {
     let both = !of.ttl_s.is_empty() && !like.ttl_s.is_empty();
     both.then(|| part("mean TTL", None, mean(&of.ttl_s), mean(&like.ttl_s), None))
+}
+
+/// Popular keys that intervals half of the trace apart have in common. A model without drift has as
+/// many as two halves of one interval.
+fn drift(trace: &TraceDescription, generated: &TraceDescription) -> Option<ComparedFigure> {
+    let (of, like) = (trace.drift.as_ref()?, generated.drift.as_ref()?);
+    Some(share("popular keys in common, far apart", None, of.far, like.far, None))
 }
 
 fn off(point: &ComparedMissRatio) -> f64 {

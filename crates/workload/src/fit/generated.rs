@@ -9,7 +9,12 @@ use crate::{Operation, Workload};
 const SECOND: f64 = 1e9;
 
 /// Calls `with` for the first operations of a workload.
-pub(super) fn for_each(workload: &Workload, operations: u64, mut with: impl FnMut(&Operation)) {
+/// Returns their fingerprint.
+pub(super) fn for_each(
+    workload: &Workload,
+    operations: u64,
+    mut with: impl FnMut(&Operation),
+) -> u64 {
     let mut stream = workload.stream();
     let (mut left, mut block) = (operations, 0);
     while left > 0 {
@@ -22,6 +27,59 @@ pub(super) fn for_each(workload: &Workload, operations: u64, mut with: impl FnMu
         }
         block += 1;
     }
+    stream.fingerprint()
+}
+
+/// Describes the first operations of a workload, without times, and returns their fingerprint, as
+/// a run reports it.
+pub fn describe_stream(
+    workload: &Workload,
+    operations: u64,
+    mut progress: impl FnMut(u64),
+) -> (TraceDescription, u64) {
+    let mut taker = RequestTaker::new(workload, TraceTiming::Untimed);
+    let fingerprint = for_each(workload, operations, |operation| {
+        taker.add(operation, 0, &mut progress);
+    });
+    (taker.describer.finish(), fingerprint)
+}
+
+/// Describes the requests of operations.
+struct RequestTaker<'w> {
+    workload: &'w Workload,
+    describer: Describer,
+    key: Vec<u8>,
+    requests: u64,
+}
+
+impl RequestTaker<'_> {
+    fn new(workload: &Workload, timing: TraceTiming) -> RequestTaker<'_> {
+        let describer = Describer::new(timing, MOST_SAMPLED_KEYS);
+        RequestTaker { workload, describer, key: Vec::new(), requests: 0 }
+    }
+
+    /// An operation that is due at that time.
+    fn add(&mut self, operation: &Operation, at_ns: u64, progress: &mut impl FnMut(u64)) {
+        const OFTEN: u64 = 1 << 18;
+        let RequestTaker { workload, key, .. } = self;
+        for nth in 0..operation.keys {
+            let record = workload.nth(operation, nth);
+            workload.key(record, key);
+            let value_size = workload.value_length(key, operation.salt);
+            self.describer.add(&TraceRecord {
+                at_ns,
+                operation: trace_op(operation.op),
+                key: TraceKey::Number(record),
+                key_size: Some(key.len() as u32),
+                value_size: (operation.op != Op::Delete).then_some(value_size as u32),
+                expiry: operation.op.writes().then(|| workload.expiry(operation.salt)),
+            });
+            self.requests += 1;
+            if self.requests.is_multiple_of(OFTEN) {
+                progress(self.requests);
+            }
+        }
+    }
 }
 
 /// Describes so many requests of a workload, as that trace is described. They are spread evenly
@@ -33,32 +91,14 @@ pub fn describe_generated(
     profile: Option<&RateProfile>,
     mut progress: impl FnMut(u64),
 ) -> TraceDescription {
-    const OFTEN: u64 = 1 << 18;
-    let mut describer = Describer::new(timing, MOST_SAMPLED_KEYS);
+    let mut taker = RequestTaker::new(workload, timing);
     let mut clock = Clock::new(like, timing, profile);
-    let (mut key, mut requests) = (Vec::new(), 0);
     let keys = u64::from(workload.spec().multi_get);
     for_each(workload, like.requests.div_ceil(keys), |operation| {
         let at_ns = clock.next();
-        for nth in 0..operation.keys {
-            let record = workload.nth(operation, nth);
-            workload.key(record, &mut key);
-            let value_size = workload.value_length(&key, operation.salt);
-            describer.add(&TraceRecord {
-                at_ns,
-                operation: trace_op(operation.op),
-                key: TraceKey::Number(record),
-                key_size: Some(key.len() as u32),
-                value_size: (operation.op != Op::Delete).then_some(value_size as u32),
-                expiry: operation.op.writes().then(|| workload.expiry(operation.salt)),
-            });
-            requests += 1;
-            if requests % OFTEN == 0 {
-                progress(requests);
-            }
-        }
+        taker.add(operation, at_ns, &mut progress);
     });
-    describer.finish()
+    taker.describer.finish()
 }
 
 fn trace_op(op: Op) -> TraceOp {

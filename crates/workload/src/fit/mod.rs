@@ -14,7 +14,7 @@ use model::{Bytes, Count, Op};
 use serde::{Deserialize, Serialize};
 
 pub use compare::{ComparedFigure, ComparedMissRatio, Resemblance};
-pub use generated::describe_generated;
+pub use generated::{describe_generated, describe_stream};
 pub use reuse::FitProgress;
 
 use crate::describe::TraceDescription;

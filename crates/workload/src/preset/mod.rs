@@ -6,6 +6,7 @@ mod cachelib_tables;
 mod mixgraph;
 #[cfg(test)]
 mod statistics;
+mod tao_bench;
 
 use model::{Bytes, Op, suggest};
 
@@ -32,6 +33,7 @@ enum PresetKind {
     Mixgraph,
     GraphCacheLeader,
     KvCache,
+    TaoBench,
 }
 
 /// The mixes of YCSB's core workloads: Cooper et al., "Benchmarking Cloud Serving Systems with
@@ -176,6 +178,13 @@ pub(crate) const PRESETS: &[Preset] = &[
         slo: None,
         kind: PresetKind::KvCache,
     },
+    Preset {
+        name: "tao-bench",
+        description: "DCPerf's TaoBench: uniform reads, misses wait for a modelled database",
+        arrivals: None,
+        slo: None,
+        kind: PresetKind::TaoBench,
+    },
 ];
 
 const fn preset(
@@ -196,6 +205,7 @@ impl Preset {
             PresetKind::Mixgraph => mixgraph::mixgraph(),
             PresetKind::GraphCacheLeader => cachelib::graph_cache_leader(),
             PresetKind::KvCache => cachelib::kvcache(),
+            PresetKind::TaoBench => tao_bench::tao_bench(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Zipf's law and what is none, drift, sizes.
 
+use model::random::mix;
 use workload::Popularity;
 
 use super::{described, described_by, generated};
@@ -57,6 +58,36 @@ fn drift_is_noticed_only_where_the_popular_set_moves() {
     let sliding = zipfian.iter().enumerate().map(|(at, key)| key + at as u64 / 2000);
     let sliding = described(sliding).drift.unwrap();
     assert!(sliding.moves, "{sliding:?}");
+}
+
+#[test]
+fn slow_drift_is_noticed_and_has_a_half_life() {
+    let zipfian = generated(Popularity::Zipfian { theta: 0.9 }, 50_000, 600_000, 9);
+    // Of a quarter of the keys each becomes another one at some time.
+    let slow = zipfian.iter().enumerate().map(|(at, key)| {
+        let fate = mix(*key ^ 0xd51f);
+        let moved = fate % 4 == 0 && at as u64 > (fate >> 32) % 600_000;
+        if moved { key + 50_000 } else { *key }
+    });
+    let slow = described(slow).drift.unwrap();
+    assert!(slow.moves && slow.is_slow, "{slow:?}");
+    assert!(slow.successive > slow.within - 0.05 && slow.far < slow.within - 0.05, "{slow:?}");
+    let far = slow.by_distance.last().unwrap();
+    assert!(far.in_common < slow.by_distance[0].in_common, "{slow:?}");
+    // Each key is another one 400,000 requests later, each at its own time: half after 200,000.
+    let turning = zipfian.iter().enumerate().map(|(at, key)| {
+        let age = at as u64 + mix(*key ^ 0xa9e) % 400_000;
+        key + age / 400_000 * 50_000
+    });
+    let turning = described(turning).drift.unwrap();
+    assert!(turning.moves && !turning.is_slow, "{turning:?}");
+    let half_life = turning.half_life_requests.unwrap();
+    assert!((120e3..280e3).contains(&half_life), "{half_life}: {turning:?}");
+    for seed in 1..6 {
+        let still = generated(Popularity::Zipfian { theta: 0.9 }, 50_000, 600_000, seed);
+        let still = described(still).drift.unwrap();
+        assert!(!still.moves && still.half_life_requests.is_none(), "{seed}: {still:?}");
+    }
 }
 
 #[test]

@@ -145,7 +145,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             pending.sent = now;
         }
         self.end(&pending, now, None);
-        if !pending.refill {
+        if pending.holds_slot() {
             schedule.answered(now);
         }
     }

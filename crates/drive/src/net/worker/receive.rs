@@ -250,7 +250,12 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let pending = *pending;
         self.end(&pending, at.now, at.woken_after);
         self.pool.end(number);
-        if !pending.refill {
+        if missed > 0
+            && let Some(latency) = self.database_latency(&pending)
+        {
+            return self.fetch(&pending, request, at.now, latency);
+        }
+        if pending.holds_slot() {
             schedule.answered(at.now);
         }
         if missed > 0 && self.refills(&pending) {
@@ -318,6 +323,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             sourced: SourcedOperation { operation, .. }, due, sent, failed, ..
         } = *pending;
         if pending.refill {
+            self.end_fetch(pending, now);
             self.stats.refills += u64::from(pending.counts && !failed);
             return;
         }

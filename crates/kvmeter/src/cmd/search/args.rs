@@ -7,6 +7,7 @@ use clap::{Args, ValueHint};
 use model::{Rate, Span};
 
 use crate::flags::machine::MachineFlags;
+use crate::flags::trace::TraceFlags;
 use crate::flags::{LoadFlags, WorkloadFlags, share, store_forms};
 
 #[derive(Debug, Args)]
@@ -15,7 +16,8 @@ use crate::flags::{LoadFlags, WorkloadFlags, share, store_forms};
     kvmeter search redis://127.0.0.1 --workload data-caching --time 10s    its own p99<1ms\n  \
     kvmeter search rocksdb:/tmp/db --slo 'read.p99.9<2ms & update.p99<5ms' --workload ycsb-a\n  \
     kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --from 20k --to 200k --max-time 3m\n  \
-    kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n\n\
+    kvmeter search memcached --server threads=1 --slo 'p99<1ms' --workload etc\n  \
+    kvmeter search memcached://127.0.0.1:11211 --slo 'p99<1ms' --trace monday.kvtrace --refill\n\n\
     A rate holds when it is achieved, the whole 95 % interval of its response time meets the\n\
     objective, and the client had headroom. Every trial is stored. Exit code 1 if no rate held, or\n\
     if the client was the limit and not the server. What the options of a store's URL do:\n  \
@@ -53,6 +55,11 @@ pub struct SearchArgs {
     pub max_time: Option<Span>,
     #[command(flatten)]
     pub workload: WorkloadFlags,
+    #[command(flatten)]
+    pub trace: TraceFlags,
+    /// A search holds each rate that it tries; understood to say what to do instead
+    #[arg(long, value_name = "PROFILE", hide = true)]
+    pub rate_profile: Option<String>,
     #[command(flatten)]
     pub load: LoadFlags,
     #[command(flatten)]

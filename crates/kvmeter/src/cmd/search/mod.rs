@@ -21,7 +21,9 @@ use crate::results_target::ResultsTarget;
 pub fn run(args: &SearchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     // Agents that were started live as long as the search.
     let (search, _agents) = rate_search(args, show)?;
-    args.workload.note_run_properties(study::RunPlace::Search, show)?;
+    if search.trace.is_none() {
+        args.workload.note_run_properties(study::RunPlace::Search, show)?;
+    }
     let plan = search.plan()?;
     search.knobs.plan(&plan.probes.root)?;
     execute::check_directories(&plan)?;

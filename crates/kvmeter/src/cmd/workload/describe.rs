@@ -1,6 +1,7 @@
 //! `kvmeter workload describe`.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use report::{format, workload as described};
@@ -8,9 +9,9 @@ use serde::Serialize;
 use study::open_workload;
 use workload::describe::{TraceDescription, describe};
 use workload::fit::Resemblance;
-use workload::trace::{TraceRecords, TraceTiming};
+use workload::trace::{TraceCounts, TraceOptions, TraceRecords, TraceTiming};
 
-use super::{check, file};
+use super::{check, file, results};
 use crate::cmd::bench::note_header;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::trace::TraceReadingFlags;
@@ -25,12 +26,17 @@ use crate::output_files;
     kvmeter workload describe large.oracleGeneral.zst --trace-sample 0.1\n  \
     kvmeter workload describe cluster26.sort.zst --out mine.toml --check\n  \
     kvmeter workload describe tuesday.sort.zst --check=mine.toml\n  \
-    kvmeter workload describe cluster26.sort.zst --html cluster26.html\n\n\
+    kvmeter workload describe cluster26.sort.zst --html cluster26.html\n  \
+    kvmeter workload describe 'results.sqlite?workload=etc'\n\n\
     One pass in bounded memory; every figure says whether it is exact.")]
 pub struct DescribeArgs {
-    /// The trace: plain, gzip or zstd; `-` is standard input
+    /// The trace: plain, gzip or zstd; `-` is standard input. Or a results file, FILE?key=value,
+    /// for the requests of a run
     #[arg(value_name = "TRACE", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+    /// The run of a results file, by its id or the beginning of it
+    #[arg(long, value_name = "ID")]
+    pub run: Option<String>,
     #[command(flatten)]
     pub reading: TraceReadingFlags,
     /// Write a workload that resembles the trace to this file, for --workload FILE
@@ -86,24 +92,11 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         Some(Some(path)) => Some(open_workload(path)?),
         _ => None,
     };
-    let wrong = |error: workload::trace::TraceError| request(error.to_string());
-    let mut records = TraceRecords::open(&args.file, &options).map_err(wrong)?;
-    note_header(&args.file, records.header(), show);
-    let bar = show.parts(1);
-    bar.set_prefix(format!("reading {}", name(&args.file)));
-    let description = describe(&mut records, |requests| {
-        bar.set_message(format!("{} requests", format::count_short(requests as f64)));
-    });
-    bar.finish_and_clear();
-    let description = description.map_err(wrong)?;
-    if description.requests == 0 {
-        let share = options.sample;
-        return Err(request(format!(
-            "{}: no key of the trace is in a sample of {share}; take a larger one",
-            args.file.display()
-        )));
-    }
-    let timing = records.timing();
+    let source = match results::is_results(&args.file) {
+        true => results::describe_run(args, show)?,
+        false => read_trace(args, &options, show)?,
+    };
+    let (description, timing) = (source.description, source.timing);
     let is_fitted = args.out.is_some() || args.check == Some(None);
     let fitted = is_fitted.then(|| file::fitted(&description, timing, show));
     // The description is shown even where the file cannot be written.
@@ -122,9 +115,10 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         Some(check) if !check.holds => ExitOutcome::Invalid,
         _ => ExitOutcome::Done,
     };
-    let counts = records.counts();
+    let counts = &source.counts;
     let (skipped, ignored, lost) = (counts.skipped(), counts.ignored(), counts.lost());
-    let mut words = described::sentences(&description, timing);
+    let mut words = source.words;
+    words.extend(described::sentences(&description, timing));
     if options.sample < 1.0 {
         let share = format::percent(options.sample);
         words.push(format!("All of this is of {share} of the keys, which --trace-sample chose."));
@@ -152,8 +146,8 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     if args.json {
         show.json(&DescribedTrace {
             trace: args.file.display().to_string(),
-            format: records.format().name(),
-            times: match records.timing() {
+            format: source.format,
+            times: match timing {
                 TraceTiming::Seconds => "seconds",
                 TraceTiming::Exact => "exact",
                 TraceTiming::Untimed => "none",
@@ -172,6 +166,54 @@ pub fn run(args: &DescribeArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     tables.extend(check.iter().flat_map(described::check_tables));
     show.tables(&tables)?;
     written.map(|()| ends)
+}
+
+/// Requests in a description, and where they are from.
+pub struct DescribedSource {
+    pub description: TraceDescription,
+    pub timing: TraceTiming,
+    pub format: &'static str,
+    /// Records that are no requests in it.
+    pub counts: Arc<TraceCounts>,
+    /// What is to be said before the description.
+    pub words: Vec<String>,
+}
+
+fn read_trace(
+    args: &DescribeArgs,
+    options: &TraceOptions,
+    show: &Output,
+) -> anyhow::Result<DescribedSource> {
+    if args.run.is_some() {
+        return Err(request(format!(
+            "--run: names a run of a results file, and {} is not one; leave it out",
+            name(&args.file)
+        )));
+    }
+    let wrong = |error: workload::trace::TraceError| request(error.to_string());
+    let mut records = TraceRecords::open(&args.file, options).map_err(wrong)?;
+    note_header(&args.file, records.header(), show);
+    let bar = show.parts(1);
+    bar.set_prefix(format!("reading {}", name(&args.file)));
+    let description = describe(&mut records, |requests| {
+        bar.set_message(format!("{} requests", format::count_short(requests as f64)));
+    });
+    bar.finish_and_clear();
+    let description = description.map_err(wrong)?;
+    if description.requests == 0 {
+        let share = options.sample;
+        return Err(request(format!(
+            "{}: no key of the trace is in a sample of {share}; take a larger one",
+            args.file.display()
+        )));
+    }
+    Ok(DescribedSource {
+        description,
+        timing: records.timing(),
+        format: records.format().name(),
+        counts: Arc::clone(records.counts()),
+        words: Vec::new(),
+    })
 }
 
 fn records_were(count: u64, what: &str) -> String {

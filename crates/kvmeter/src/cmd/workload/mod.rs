@@ -4,6 +4,7 @@ mod capture;
 mod check;
 mod describe;
 mod file;
+mod results;
 
 use clap::{Args, Subcommand};
 
