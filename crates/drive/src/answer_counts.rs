@@ -24,7 +24,39 @@ pub(crate) struct AnswerCounts {
     consecutive_failures: u64,
 }
 
+/// What a window has counted until now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunningCounts {
+    /// Operations that failed, wrong answers included.
+    pub failures: u64,
+    /// Keys that reads found.
+    pub hits: u64,
+    /// Keys that reads did not find, whether or not that is a failure.
+    pub misses: u64,
+}
+
+impl RunningCounts {
+    /// The sum with another thread's.
+    pub(crate) fn plus(self, other: RunningCounts) -> RunningCounts {
+        RunningCounts {
+            failures: self.failures + other.failures,
+            hits: self.hits + other.hits,
+            misses: self.misses + other.misses,
+        }
+    }
+}
+
 impl AnswerCounts {
+    /// What was counted until now.
+    #[cold]
+    pub(crate) fn running(&self) -> RunningCounts {
+        RunningCounts {
+            failures: self.failures.iter().map(|failure| failure.count).sum(),
+            hits: self.hits,
+            misses: self.misses + self.missing,
+        }
+    }
+
     /// Counts a value that the store returned for a key, and whether it is one that was written.
     #[inline]
     pub(crate) fn count_value(

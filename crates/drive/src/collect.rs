@@ -6,6 +6,7 @@ use std::sync::mpsc::SyncSender;
 use hdrhistogram::Histogram;
 use model::{Op, SeriesPoint, histogram};
 
+use crate::answer_counts::RunningCounts;
 use crate::outcome::DriveError;
 use crate::recorder::{HistogramSlots, IntervalDelivery, IntervalHistograms};
 
@@ -21,6 +22,20 @@ const MIN_REST: f64 = 0.1;
 pub struct LiveInterval {
     pub operations_s: f64,
     pub p99_ns: u64,
+}
+
+/// An interval of which every thread has delivered its part.
+#[derive(Debug)]
+pub struct CompleteInterval<'a> {
+    /// Its number in the window, from 0.
+    pub index: u64,
+    pub seconds: f64,
+    pub ops: &'a [Op],
+    /// Latencies of each of `ops` in nanoseconds, by the loop's own clock: response in an open
+    /// one, service in a closed one.
+    pub latencies: &'a [Histogram<u64>],
+    /// Of the whole window until now.
+    pub counts: RunningCounts,
 }
 
 pub(crate) struct IntervalCollector {
@@ -40,6 +55,10 @@ pub(crate) struct IntervalCollector {
     pub(crate) histograms: Vec<Vec<u8>>,
     keep_histograms: bool,
     pub(crate) live: LiveInterval,
+    /// Of each thread, as it last delivered them.
+    counts: Vec<RunningCounts>,
+    /// Intervals below this number were shown to the observer.
+    shown: u64,
 }
 
 fn failed(error: impl std::fmt::Display) -> DriveError {
@@ -70,9 +89,12 @@ impl IntervalCollector {
         back: Vec<SyncSender<IntervalHistograms>>,
     ) -> Result<Self, DriveError> {
         let totals = slots.interval()?;
+        let counts = vec![RunningCounts::default(); back.len()];
         Ok(IntervalCollector {
             slots,
             interval_s,
+            counts,
+            shown: 0,
             threads: back.into_iter().map(|sender| (0, sender)).collect(),
             pending: BTreeMap::new(),
             finished: 0,
@@ -87,7 +109,8 @@ impl IntervalCollector {
     }
 
     pub(crate) fn take(&mut self, delivery: IntervalDelivery) -> Result<(), DriveError> {
-        let IntervalDelivery { thread, mut interval } = delivery;
+        let IntervalDelivery { thread, mut interval, counts } = delivery;
+        self.counts[thread] = counts;
         let mut index_after = 0;
         if !interval.warm {
             index_after = interval.index + 1;
@@ -124,6 +147,35 @@ impl IntervalCollector {
             self.live = live(self.slots.main(newest), self.interval_s);
         }
         Ok(())
+    }
+
+    /// Shows the intervals that every thread has delivered, each once and in order. One that a
+    /// hung thread has kept open for too long is not among them.
+    pub(crate) fn show_complete(&mut self, show: &mut dyn FnMut(&CompleteInterval<'_>)) {
+        let slowest = self.threads.iter().map(|(index, _)| *index).min().unwrap_or(0);
+        self.show_until(slowest, show);
+    }
+
+    /// Shows those that are left, when no thread delivers any more; the last may be cut short.
+    pub(crate) fn show_rest(&mut self, show: &mut dyn FnMut(&CompleteInterval<'_>)) {
+        self.show_until(u64::MAX, show);
+    }
+
+    fn show_until(&mut self, end: u64, show: &mut dyn FnMut(&CompleteInterval<'_>)) {
+        if self.shown >= end {
+            return;
+        }
+        let counts = self.counts.iter().fold(RunningCounts::default(), |sum, one| sum.plus(*one));
+        for (index, interval) in self.pending.range(self.shown..end) {
+            show(&CompleteInterval {
+                index: *index,
+                seconds: self.interval_s,
+                ops: &self.slots.ops,
+                latencies: self.slots.main(interval),
+                counts,
+            });
+        }
+        self.shown = end;
     }
 
     /// Moves pending intervals into the series; the window lasted `seconds`.
@@ -252,7 +304,7 @@ mod tests {
         for value in values {
             interval.service[0].record(*value).unwrap();
         }
-        IntervalDelivery { thread, interval }
+        IntervalDelivery { thread, interval, counts: RunningCounts::default() }
     }
 
     fn collector(threads: usize) -> (HistogramSlots, IntervalCollector) {
@@ -278,6 +330,32 @@ mod tests {
         assert_eq!((collector.series[1].at_s, collector.series[1].seconds), (1.5, 0.5));
         assert_eq!(collector.series[1].operations, 2);
         assert_eq!(collector.totals.service[0].len(), 5);
+    }
+
+    #[test]
+    fn a_complete_interval_is_shown_once_with_what_was_counted() {
+        let (slots, mut collector) = collector(2);
+        let seen = |collector: &mut IntervalCollector| {
+            let mut seen = Vec::new();
+            collector.show_complete(&mut |interval: &CompleteInterval<'_>| {
+                seen.push((interval.index, interval.latencies[0].len(), interval.counts));
+            });
+            seen
+        };
+        let mut counted = delivery(&slots, 0, 0, &[10, 20]);
+        counted.counts = RunningCounts { failures: 1, hits: 5, misses: 2 };
+        collector.take(counted).unwrap();
+        assert_eq!(seen(&mut collector), [], "one thread has not delivered");
+        let mut counted = delivery(&slots, 1, 0, &[30]);
+        counted.counts = RunningCounts { failures: 0, hits: 4, misses: 1 };
+        collector.take(counted).unwrap();
+        let sum = RunningCounts { failures: 1, hits: 9, misses: 3 };
+        assert_eq!(seen(&mut collector), [(0, 3, sum)]);
+        assert_eq!(seen(&mut collector), [], "each is shown once");
+        collector.take(delivery(&slots, 0, 1, &[40])).unwrap();
+        let mut rest = Vec::new();
+        collector.show_rest(&mut |interval: &CompleteInterval<'_>| rest.push(interval.index));
+        assert_eq!(rest, [1], "no thread delivers any more");
     }
 
     #[test]

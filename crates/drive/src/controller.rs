@@ -10,7 +10,7 @@ use model::{LoadShape, Op, Pacing, StopCondition};
 use workload::Workload;
 
 use crate::clock::Ticks;
-use crate::collect::{IntervalCollector, LiveInterval};
+use crate::collect::{CompleteInterval, IntervalCollector, LiveInterval};
 use crate::frontier::{Frontier, PhaseGate};
 use crate::outcome::{DriveError, PhaseOutcome, SteadyReport};
 use crate::plan::{CpuBudget, LoadPlan, PhaseKind};
@@ -62,6 +62,8 @@ pub trait Observer {
     /// The measured window has closed: probes end here.
     fn window_closes(&mut self) {}
     fn progress(&mut self, _progress: &PhaseProgress) {}
+    /// Every thread has delivered its part of an interval of the window.
+    fn interval(&mut self, _interval: &CompleteInterval<'_>) {}
 }
 
 /// Ignores every event.
@@ -173,6 +175,7 @@ pub fn drive<T: Target>(
     pool.open_window(operations, plan, observer)?;
     let stopped = pool.measure(operations, plan, observer)?;
     pool.drain(stopped, plan, observer)?;
+    pool.show_rest(observer)?;
     let mut outcome = pool.finish(ops, stopped, steady)?;
     if let (Some(replayed), Some(counts)) = (&mut outcome.replayed, trace_counts) {
         outcome.warnings.extend(replayed.left_out(&counts));
@@ -347,6 +350,8 @@ impl<T: Target> WorkerPool<T> {
                 false => self.receive(left.min(POLL_INTERVAL))?,
             }
             let ended = self.shared.frontier.done() - begun;
+            // Of the same instant as the operations.
+            let now = self.shared.clock.now();
             let elapsed = Duration::from_nanos(self.shared.clock.nanos(opened_at, now));
             let by_time =
                 plan.shape.until.time.map(|all| elapsed.as_secs_f64() / all.as_secs_f64());
@@ -355,6 +360,7 @@ impl<T: Target> WorkerPool<T> {
                 (Some(time), Some(count)) => Some(time.max(count)),
                 (one, other) => one.or(other),
             };
+            self.collector.show_complete(&mut |interval| observer.interval(interval));
             observer.progress(&PhaseProgress {
                 stage: PhaseStage::Measure,
                 operations: ended,
@@ -450,15 +456,21 @@ impl<T: Target> WorkerPool<T> {
         }
     }
 
+    /// Shows the last intervals, when every thread has ended.
+    fn show_rest(&mut self, observer: &mut dyn Observer) -> Result<(), DriveError> {
+        while let Ok(delivery) = self.deliveries.try_recv() {
+            self.collector.take(delivery)?;
+        }
+        self.collector.show_rest(&mut |interval| observer.interval(interval));
+        Ok(())
+    }
+
     fn finish(
         mut self,
         ops: Vec<Op>,
         stopped: bool,
         steady: Option<SteadyReport>,
     ) -> Result<PhaseOutcome, DriveError> {
-        while let Ok(delivery) = self.deliveries.try_recv() {
-            self.collector.take(delivery)?;
-        }
         let window = MeasuredWindow {
             opened_at: self.shared.gate.opened_at(),
             closes_at: match self.trace_ended {

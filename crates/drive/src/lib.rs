@@ -34,10 +34,11 @@ mod validity;
 mod worker;
 mod worker_shared;
 
+pub use answer_counts::RunningCounts;
 pub use clients::join;
 pub use clock::Ticks;
 pub use cluster_counts::ClusterCounts;
-pub use collect::LiveInterval;
+pub use collect::{CompleteInterval, LiveInterval};
 pub use controller::{NoObserver, Observer, PhaseProgress, PhaseStage, drive};
 pub use encoding::OutcomeDecodeError;
 pub use load_share::LoadShare;

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Receiver, SyncSender};
 use hdrhistogram::Histogram;
 use model::{Op, PerOp};
 
+use crate::answer_counts::{AnswerCounts, RunningCounts};
 use crate::clock::Ticks;
 use crate::outcome::DriveError;
 
@@ -91,6 +92,8 @@ impl IntervalHistograms {
 pub(crate) struct IntervalDelivery {
     pub(crate) thread: usize,
     pub(crate) interval: IntervalHistograms,
+    /// What the thread has counted in the window until now.
+    pub(crate) counts: RunningCounts,
 }
 
 pub struct Recorder {
@@ -122,7 +125,7 @@ impl Recorder {
 
     /// The window begins at `origin`: earlier records are delivered as warm-up.
     pub(crate) fn open_window(&mut self, origin: u64) {
-        self.hand_over();
+        self.hand_over(RunningCounts::default());
         if !self.current.is_empty() {
             self.current.clear();
         }
@@ -132,7 +135,9 @@ impl Recorder {
         self.ends = origin + self.length;
     }
 
-    /// Records one operation that ended at `end`. `due` counts only in an open loop.
+    /// Records one operation that ended at `end`. `due` counts only in an open loop; `counts` are
+    /// read only where an interval ends.
+    #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     pub(crate) fn record(
         &mut self,
@@ -142,9 +147,10 @@ impl Recorder {
         due: u64,
         begin: u64,
         end: u64,
+        counts: &AnswerCounts,
     ) {
         if end >= self.ends {
-            self.next_interval(end);
+            self.next_interval(end, counts);
         }
         let slot = usize::from(self.slot[op]);
         self.current.service[slot].saturating_record(clock.nanos(begin, end));
@@ -171,14 +177,14 @@ impl Recorder {
     }
 
     #[cold]
-    fn next_interval(&mut self, now: u64) {
-        self.hand_over();
+    fn next_interval(&mut self, now: u64, counts: &AnswerCounts) {
+        self.hand_over(counts.running());
         self.current.index = (now - self.origin) / self.length;
         self.ends = self.origin + (self.current.index + 1) * self.length;
     }
 
     /// Without a spare the collector is behind: the current interval is extended, nothing is lost.
-    fn hand_over(&mut self) {
+    fn hand_over(&mut self, counts: RunningCounts) {
         if self.current.is_empty() {
             return;
         }
@@ -186,12 +192,13 @@ impl Recorder {
         spare.warm = self.current.warm;
         let full = std::mem::replace(&mut self.current, spare);
         // The collector outlives the threads; if it is gone the phase has failed already.
-        let _ = self.out.send(IntervalDelivery { thread: self.thread, interval: full });
+        let _ = self.out.send(IntervalDelivery { thread: self.thread, interval: full, counts });
     }
 
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(self, counts: &AnswerCounts) {
         if !self.current.is_empty() {
-            let _ = self.out.send(IntervalDelivery { thread: self.thread, interval: self.current });
+            let (thread, interval, counts) = (self.thread, self.current, counts.running());
+            let _ = self.out.send(IntervalDelivery { thread, interval, counts });
         }
     }
 }

@@ -189,7 +189,8 @@ impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
                 clock.now()
             }
         };
-        self.recorder.record(P::OPEN, clock, operation.op, due, begin, end);
+        let counts = &self.stats.answer_counts;
+        self.recorder.record(P::OPEN, clock, operation.op, due, begin, end, counts);
         match operation.op {
             Op::Insert => self.stats.changes.inserted += 1,
             Op::Delete => self.stats.changes.deleted += 1,
@@ -264,7 +265,7 @@ impl<S: Store, A: OperationSource, P: Pacer> Worker<'_, S, A, P> {
         self.stats.waited = self.stats.waited - self.waited_before;
         self.stats.waited.idle += self.stats.replayed.starved;
         self.source.account(&mut self.stats);
-        self.recorder.finish();
+        self.recorder.finish(&self.stats.answer_counts);
         self.stats
     }
 

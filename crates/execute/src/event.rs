@@ -1,7 +1,7 @@
 //! Events of an execution, for progress display.
 
-use drive::PhaseProgress;
-use model::Run;
+use drive::{CompleteInterval, PhaseProgress};
+use model::{Reading, Run};
 use study::{KnobLevels, Step};
 
 use crate::error::ExecuteError;
@@ -44,6 +44,21 @@ pub enum Event<'a> {
         step: &'a Step,
         progress: &'a PhaseProgress,
     },
+    /// The CPUs on which the load runs; none where it may run anywhere, or elsewhere.
+    Placed {
+        cpus: &'a [u32],
+    },
+    /// An interval of the window is complete; only for listeners that watch.
+    Interval {
+        step: &'a Step,
+        interval: &'a CompleteInterval<'a>,
+    },
+    /// CPU time, power and counters of the window until now, about once a second; only for
+    /// listeners that watch.
+    Readings {
+        step: &'a Step,
+        readings: &'a [Reading],
+    },
     /// The store completes its background work.
     Settling {
         step: &'a Step,
@@ -62,4 +77,10 @@ pub enum Event<'a> {
 
 pub trait Listener {
     fn on_event(&mut self, event: Event<'_>);
+
+    /// Whether intervals and readings are wanted while a window is open. They cost the controlling
+    /// thread some microseconds each second, and no thread of the load.
+    fn watches(&self) -> bool {
+        false
+    }
 }

@@ -1,7 +1,9 @@
 //! Observers of a phase: progress display, and probes around the window.
 
-use drive::PhaseProgress;
+use std::time::{Duration, Instant};
+
 use drive::Target;
+use drive::{CompleteInterval, PhaseProgress};
 use host::{PreparedWatch, RunWatch, WatchReadings};
 use model::Reading;
 use store::Statistic;
@@ -10,6 +12,9 @@ use study::Step;
 use crate::co_runner::RunningHog;
 use crate::event::{Event, Listener};
 use crate::server_side::{ServerSide, ServersSummary};
+
+/// How often a listener that watches gets readings.
+const PEEK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows progress only.
 pub(crate) struct ProgressOnly<'a> {
@@ -40,6 +45,8 @@ pub(crate) struct ProbedObserver<'a, T> {
     pub(crate) before: Vec<Statistic>,
     pub(crate) after: Vec<Statistic>,
     pub(crate) observed: WatchReadings,
+    /// When the listener last got readings.
+    pub(crate) peeked: Option<Instant>,
 }
 
 impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
@@ -62,5 +69,26 @@ impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
 
     fn progress(&mut self, progress: &PhaseProgress) {
         self.listener.on_event(Event::Progress { step: self.step, progress });
+        self.peek();
+    }
+
+    fn interval(&mut self, interval: &CompleteInterval<'_>) {
+        if self.listener.watches() {
+            self.listener.on_event(Event::Interval { step: self.step, interval });
+        }
+    }
+}
+
+impl<T> ProbedObserver<'_, T> {
+    /// Shows what the probes read until now, to a listener that watches.
+    fn peek(&mut self) {
+        let due = self.peeked.is_none_or(|last| last.elapsed() >= PEEK_INTERVAL);
+        let Some(watch) = self.watch.as_mut().filter(|_| due && self.listener.watches()) else {
+            return;
+        };
+        self.peeked = Some(Instant::now());
+        let mut readings = watch.peek();
+        readings.extend(self.servers.peek());
+        self.listener.on_event(Event::Readings { step: self.step, readings: &readings });
     }
 }

@@ -155,6 +155,19 @@ impl ServerSide {
         }
     }
 
+    /// The CPU time of all servers here in the open window; none where there is no server here.
+    pub(crate) fn peek(&self) -> Option<Reading> {
+        let mut window_s = 0.0;
+        let used = self.servers.iter().map(|watched| {
+            let before = watched.window.as_ref().and_then(|window| window.usage.as_ref().ok())?;
+            let used = watched.process.usage().and_then(|after| after.since(before)).ok()?;
+            window_s = used.window.as_secs_f64();
+            used.figures.into_iter().find(|figure| figure.name == SERVER_CPU.name)?.value.ok()
+        });
+        let cpu_s = used.sum::<Option<f64>>().filter(|_| !self.servers.is_empty())?;
+        Some(SERVER_CPU.answered(ReadingValue::Value(cpu_s), window_s))
+    }
+
     pub(crate) fn end(&mut self) -> ServersSummary {
         let mut summary = ServersSummary::default();
         for watched in &mut self.servers {

@@ -290,6 +290,7 @@ impl Session<'_> {
         self.servers.prepare(timing, step.load.load_config.is_open());
         let servers = self.servers.cpus();
         let context = self.context(step, &servers);
+        self.listener.on_event(Event::Placed { cpus: &context.cpus });
         let (probes, knobs) = (self.probes, &self.segment.knobs);
         let checked = &self.cache.checked;
         checked.check_once(&context, knobs, || check(probes, &context, CheckTime::Run))?;
@@ -319,6 +320,7 @@ impl Session<'_> {
             before: Vec::new(),
             after: Vec::new(),
             observed: WatchReadings::default(),
+            peeked: None,
         };
         let driven = match &mut self.agent_pool {
             None => {

@@ -80,7 +80,7 @@ pub enum Verb {
     Plan(Box<PlanArgs>),
     /// Merges results files, of one machine or several, into one
     Merge(MergeArgs),
-    /// Writes results as CSV, JSON, Parquet or Markdown
+    /// Writes results as CSV, JSON, Parquet, Markdown, or for HdrHistogram's tools
     Export(ExportArgs),
     /// Measures the machine itself, without a store
     Micro(MicroArgs),

@@ -85,7 +85,13 @@ fn code(error: &anyhow::Error) -> u8 {
             || cause.is::<record::table::UnknownTable>()
             || matches!(
                 cause.downcast_ref::<ExportError>(),
-                Some(ExportError::UnknownFormat { .. } | ExportError::UnknownTable(_))
+                Some(
+                    ExportError::UnknownFormat { .. }
+                        | ExportError::UnknownTable(_)
+                        | ExportError::NoTables(_)
+                        | ExportError::NoLatencies
+                        | ExportError::SeveralConfigurations { .. }
+                )
             )
             || cause.downcast_ref::<micro::MicroError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())

@@ -1,6 +1,7 @@
 //! Flags that verbs have in common: workload and load.
 
 pub mod agents;
+pub mod live;
 pub mod load;
 pub mod machine;
 pub mod platform;

@@ -259,7 +259,7 @@ impl<'a, A: OperationSource> NetworkWorker<'a, A> {
         if let Some(nodes) = self.nodes.take() {
             self.stats.nodes = nodes.finish(self.network);
         }
-        self.recorder.finish();
+        self.recorder.finish(&self.stats.answer_counts);
         self.stats.waited = self.waited - entered;
         self.source.account(&mut self.stats);
         Ok(self.stats)

@@ -504,6 +504,10 @@ impl Observer for AgentObserver<'_> {
         self.observer.window_closes();
     }
 
+    fn interval(&mut self, interval: &drive::CompleteInterval<'_>) {
+        self.observer.interval(interval);
+    }
+
     fn progress(&mut self, progress: &drive::PhaseProgress) {
         // Agents report progress ten times a second.
         while self.look(Duration::ZERO).is_some() {}

@@ -89,6 +89,13 @@ impl PerfSession {
         }
     }
 
+    /// The counts of each group since `start`, while it goes on counting: each event is read at its
+    /// own instant.
+    pub fn peek(&mut self) -> Vec<GroupCounts> {
+        let kernel = self.kernel.as_mut();
+        self.groups.iter().map(|group| tally(kernel, group)).collect()
+    }
+
     /// Stops counting and returns the counts of each group since `start`, in order.
     pub fn stop(&mut self) -> Vec<GroupCounts> {
         // All stop before any is read, so that they cover the same time.

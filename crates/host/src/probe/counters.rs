@@ -58,6 +58,11 @@ impl Probe for Counters {
         let signals = self.signals.iter().enumerate();
         signals.map(|(at, signal)| signal.reading(value(at, signal), window)).collect()
     }
+
+    fn peek(&mut self, window: Duration) -> Vec<Reading> {
+        // The beginning stays, so that the end reads the whole window.
+        self.stop(window)
+    }
 }
 
 /// Counters of devices; the readings name the devices.

@@ -90,6 +90,11 @@ impl Probe for Events {
         self.session.start();
     }
 
+    fn peek(&mut self, window: Duration) -> Vec<Reading> {
+        let found = FoundEvents { plan: &self.plan, tallies: self.session.peek() };
+        SIGNALS.iter().map(|signal| found.reading(signal, window)).collect()
+    }
+
     fn stop(&mut self, window: Duration) -> Vec<Reading> {
         let tallies = self.session.stop();
         let found = FoundEvents { plan: &self.plan, tallies };

@@ -200,6 +200,14 @@ pub trait Probe: Send {
     /// idle state, a raw event). `window` is the time since `start`.
     fn stop(&mut self, window: Duration) -> Vec<Reading>;
 
+    /// Looks at the window while it is open, without ending it: counts since `start`, present
+    /// values of gauges. Empty where a probe has nothing to show before its end. It must neither
+    /// wait nor disturb what `stop` will read.
+    fn peek(&mut self, window: Duration) -> Vec<Reading> {
+        let _ = window;
+        Vec::new()
+    }
+
     /// Sets the window of the run itself, which begins when every probe has started and ends before
     /// the first one stops; called right before `stop`. For probes that sample in between.
     fn set_run_window(&mut self, opened: Instant, closed: Instant) {

@@ -3,11 +3,15 @@
 use std::time::{Duration, Instant};
 
 use model::signal::{PROBE_COST, Signal};
-use model::{Reading, Series, Unavailable};
+use model::{Reading, Series, Unavailable, Unit};
 
 use super::sampler::{COST, Sampler};
 use super::{Context, PROBES, Probe, ProbeSpec};
 use crate::root::Root;
+
+const COUNTERS: &str = "counters";
+/// What [`RunWatch::peek`] looks at, beside the sources of energy: each costs microseconds.
+const PEEKED: [&str; 3] = ["cpu", "machine", COUNTERS];
 
 /// Probes that are made and sampled but whose window has not begun. Some take
 /// a while to make (a GPU's driver, a serial port), so make them before the load.
@@ -89,6 +93,35 @@ impl RunWatch {
         let probes = slots.iter_mut().filter_map(|slot| slot.probe.as_mut().ok());
         let tasks = probes.flat_map(|probe| probe.tasks()).collect();
         PreparedWatch { slots, sampler: Sampler::start(tasks, &context.cpus) }
+    }
+
+    /// Looks at the window while it is open: CPU time, power and counters, as far as they can be
+    /// read in between. Where no power or no counter can, the first of their signals says why.
+    pub fn peek(&mut self) -> Vec<Reading> {
+        let mut readings = Vec::new();
+        let mut no_power = None;
+        for slot in &mut self.slots {
+            let (spec, window) = (slot.spec, slot.started.elapsed());
+            let energy = spec.reads_energy();
+            match &mut slot.probe {
+                Ok(probe) if energy || PEEKED.contains(&spec.name) => {
+                    readings.extend(probe.peek(window));
+                }
+                Err(why) if spec.name == COUNTERS => {
+                    let ipc = spec.signals.iter().find(|signal| signal.name == "ipc");
+                    readings.extend(ipc.map(|ipc| ipc.reading(Err(why.clone()), window)));
+                }
+                // The CPU's own counters come last, and most machines have them.
+                Err(why) if energy => {
+                    no_power = spec.signals.first().map(|s| s.reading(Err(why.clone()), window));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        if !readings.iter().any(|reading| reading.unit == Unit::Watts) {
+            readings.extend(no_power);
+        }
+        readings
     }
 
     /// Stops every probe, the last started first.

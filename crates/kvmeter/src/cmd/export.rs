@@ -15,6 +15,7 @@ use crate::output_files;
 #[command(after_help = "Examples:\n  \
     kvmeter export results.sqlite --format csv > latency.csv\n  \
     kvmeter export results.sqlite --format parquet --table series --out series.parquet\n  \
+    kvmeter export results.sqlite --format hlog > latency.hlog    for HdrHistogram's tools\n  \
     kvmeter export results.sqlite --format bencher > bencher.json\n\n\
     For services that keep benchmarks over time (docs/ci.md), one value a metric of each cell:\n\
     `bencher` is the Bencher Metric Format, `github-smaller-is-better` and \

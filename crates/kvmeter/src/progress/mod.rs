@@ -1,6 +1,7 @@
 //! Progress of runs: a bar on a terminal, else a line for each run.
 
-pub mod events;
+mod events;
+mod present;
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -8,12 +9,13 @@ use std::time::Duration;
 use drive::{PhaseProgress, PhaseStage};
 use execute::{Event, Listener};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use live::{Feed, RunEvent};
 use model::text::{line, lines};
 use model::{Count, Phase};
 use report::format;
 use study::{Maximum, Step};
 
-use self::events::EventLines;
+use self::events::EventSource;
 use crate::output::{Output, is_dumb, write_stderr};
 
 /// The least time for a live rate.
@@ -51,15 +53,16 @@ pub struct Bar {
     bar: ProgressBar,
     /// Without a terminal, finished runs are printed as lines.
     lines: bool,
-    /// The expected time of each step.
-    expected: Vec<Duration>,
-    step: usize,
+    /// What lines of JSON and the page are made of.
+    source: EventSource,
     /// Maxima that were printed already.
     announced: Vec<Maximum>,
     /// Operations and time of the last update, for the live rate before the window opens.
     last_look: (u64, Duration),
     /// Runs and their progress are written as lines of JSON instead.
-    events: Option<EventLines>,
+    json: bool,
+    /// The page, where there is one.
+    page: Option<Feed>,
 }
 
 impl Bar {
@@ -68,11 +71,11 @@ impl Bar {
         Bar {
             bar,
             lines: hidden && notes,
-            expected,
-            step: 0,
+            source: EventSource::new(expected),
             announced: Vec::new(),
             last_look: (0, Duration::ZERO),
-            events: None,
+            json: false,
+            page: None,
         }
     }
 
@@ -80,7 +83,36 @@ impl Bar {
     /// them.
     pub fn into_event_lines(self) -> Bar {
         self.bar.set_draw_target(ProgressDrawTarget::hidden());
-        Bar { lines: true, events: Some(EventLines::default()), ..self }
+        Bar { lines: true, json: true, ..self }
+    }
+
+    /// Shows the runs on a page too.
+    pub fn with_page(self, page: Option<Feed>) -> Bar {
+        Bar { page, ..self }
+    }
+
+    /// Whether intervals and readings are shown.
+    pub fn is_watching(&self) -> bool {
+        self.json || self.page.is_some()
+    }
+
+    /// Shows an event on the page and as a line of JSON. Returns whether that replaces what people
+    /// read.
+    pub fn show_event(&mut self, event: &Event<'_>) -> bool {
+        if let (Event::Placed { cpus }, Some(page)) = (event, &self.page) {
+            page.avoid(cpus.to_vec());
+        }
+        let is_progress = matches!(event, Event::Progress { .. });
+        let Some(shown) = self.source.take(event) else { return self.json && is_progress };
+        // Stages have lines of their own for people.
+        let is_line = self.json && !matches!(shown, RunEvent::Stage { .. });
+        if is_line && let Ok(line) = serde_json::to_string(&shown) {
+            write_stderr(&line);
+        }
+        if let Some(page) = &self.page {
+            page.event(shown);
+        }
+        is_line
     }
 
     pub fn finish(&self) {
@@ -101,12 +133,13 @@ impl Bar {
         if step.is_trial() {
             return format!("calibrating {label}");
         }
-        match self.expected.len() {
+        let step_number = self.source.step;
+        match self.source.runs() {
             // The number of steps is unknown.
-            0 => format!("{} {label}", self.step),
-            all if self.step <= all => format!("{}/{all} {label}", self.step),
+            0 => format!("{step_number} {label}"),
+            all if step_number <= all => format!("{step_number}/{all} {label}"),
             // Spare repeats, whose number is unknown.
-            all => format!("spare {} {label}", self.step - all),
+            all => format!("spare {} {label}", step_number - all),
         }
     }
 
@@ -147,24 +180,8 @@ impl Bar {
         format::rate(rate)
     }
 
-    /// The remaining seconds of this run at the current pace, and those of the runs after it.
-    fn seconds_left(&self, step: &Step, progress: &PhaseProgress) -> Option<(u64, Duration)> {
-        let done = progress.done.filter(|share| *share > 0.01)?;
-        let elapsed = progress.elapsed.as_secs_f64();
-        let stage = (elapsed / done - elapsed).max(0.0);
-        let window = match progress.stage {
-            PhaseStage::Measure => 0.0,
-            _ => {
-                let time = step.activity.load().and_then(|load| load.load_config.shape.until.time);
-                time.map_or(0.0, |time| time.as_secs_f64())
-            }
-        };
-        let rest: Duration = self.expected.iter().skip(self.step).sum();
-        Some((Duration::from_secs_f64(stage + window).as_secs(), rest))
-    }
-
     fn time_left(&self, step: &Step, progress: &PhaseProgress) -> String {
-        match self.seconds_left(step, progress) {
+        match self.source.seconds_left(step, progress) {
             None => String::new(),
             Some((run, rest)) if rest.is_zero() => format!("  {run} s left"),
             Some((run, rest)) => {
@@ -177,9 +194,20 @@ impl Bar {
 
 impl Listener for Bar {
     fn on_event(&mut self, event: Event<'_>) {
-        if self.events.is_some() && self.write_event(&event) {
+        if self.show_event(&event) {
             return;
         }
+        self.show_text(&event);
+    }
+
+    fn watches(&self) -> bool {
+        self.is_watching()
+    }
+}
+
+impl Bar {
+    /// What people read.
+    fn show_text(&mut self, event: &Event<'_>) {
         match event {
             Event::Preparing { step, why } => {
                 let records = step.activity.load().map_or(Count(0), |load| load.workload.records);
@@ -187,7 +215,7 @@ impl Listener for Bar {
                 self.bar.set_prefix(format!("loading {}", line(&step.label)));
             }
             Event::Prepared { seconds } => {
-                self.print_line(&format!("loaded in {}", format::seconds(seconds)));
+                self.print_line(&format!("loaded in {}", format::seconds(*seconds)));
             }
             Event::Reusing { step } => {
                 self.print_line(&format!("{}: reusing the loaded data", step.label));
@@ -200,7 +228,7 @@ impl Listener for Bar {
                 self.print_line("no space for a copy of the data: it is loaded again when needed");
             }
             Event::Idling { seconds } => {
-                let time = format::seconds(seconds);
+                let time = format::seconds(*seconds);
                 self.print_line(&format!("measuring the power of the idle machine for {time}"));
             }
             Event::KnobsUnavailable { levels, why } => {
@@ -215,7 +243,6 @@ impl Listener for Bar {
                 ));
             }
             Event::RunStarts { step } => {
-                self.step += usize::from(!step.is_trial());
                 if let Some(maximum) = step
                     .activity
                     .load()
@@ -232,6 +259,7 @@ impl Listener for Bar {
                 self.bar.set_message("");
             }
             Event::Progress { step, progress } => self.progress(step, progress),
+            Event::Placed { .. } | Event::Interval { .. } | Event::Readings { .. } => {}
             Event::Settling { .. } => self.bar.set_message("the store settles"),
             Event::Saved { step, run } => {
                 let mark = if run.valid() { "" } else { "  INVALID" };

@@ -21,6 +21,7 @@ mod gate;
 mod graduated;
 mod knob;
 mod large_plans;
+mod live;
 mod machine;
 mod machines;
 mod mbwu;

@@ -2,6 +2,8 @@
 //! new format is a file and a line there.
 
 mod csv;
+mod hgrm;
+mod hlog;
 mod json;
 mod markdown;
 mod parquet;
@@ -30,8 +32,14 @@ pub trait Exporter: Sync {
     }
 }
 
-pub const EXPORTERS: [&dyn Exporter; 4] =
-    [&csv::Csv, &json::Json, &markdown::Markdown, &parquet::Parquet];
+pub const EXPORTERS: [&dyn Exporter; 6] = [
+    &csv::Csv,
+    &json::Json,
+    &markdown::Markdown,
+    &parquet::Parquet,
+    &hlog::HistogramLog,
+    &hgrm::Percentiles,
+];
 
 #[derive(Debug, Error)]
 pub enum ExportError {
@@ -39,6 +47,15 @@ pub enum ExportError {
     UnknownFormat { name: String, hint: String },
     #[error(transparent)]
     UnknownTable(#[from] UnknownTable),
+    #[error("--format {0} has no tables; leave out --table")]
+    NoTables(&'static str),
+    #[error("--format hgrm: the selected runs have no latencies; select others: FILE?key=value")]
+    NoLatencies,
+    #[error(
+        "--format hgrm holds one distribution, but `{first}` and `{other}` differ in {key}; select \
+         the runs of one configuration, such as FILE?{key}=..., or take --format hlog"
+    )]
+    SeveralConfigurations { first: String, other: String, key: String },
     /// A broken pipe is among these: the reader has closed its end.
     #[error("writing the export: {0}")]
     Write(#[from] io::Error),

@@ -178,7 +178,7 @@ RocksDB 11.8.1 · EPYC \\| 7B13 · kvmeter 0.1.0 · 2026-01-02T03:04:05Z
 
 #[test]
 fn every_format_writes_an_empty_selection() {
-    for exporter in EXPORTERS {
+    for exporter in EXPORTERS.iter().filter(|exporter| !exporter.name().starts_with('h')) {
         for table in [None, Some(TableName::Runs), Some(TableName::Series)] {
             export(exporter.name(), table, &[], &mut Vec::new()).unwrap();
         }
@@ -211,4 +211,107 @@ fn a_closed_reader_is_a_broken_pipe() {
         let broken = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
         assert!(matches!(&error, Err(ExportError::Write(e)) if broken(e)), "{error:?}");
     }
+}
+
+#[test]
+fn hdr_histograms_log_is_read_by_its_reader() {
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::Deserializer;
+    use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+
+    let (execution, mut runs) = all();
+    runs[1].label = "null, a b".to_owned();
+    runs[1].started_at = "2026-01-02T03:04:05Z".to_owned();
+    runs[2].started_at = "2026-01-02T03:04:15.500Z".to_owned();
+    let pairs: Vec<(&Execution, &Run)> =
+        runs[1..].iter().map(|run| (&execution, run)).rev().collect();
+    let mut out = Vec::new();
+    export("hlog", None, &pairs, &mut out).unwrap();
+    let mut read = Vec::new();
+    let mut starts = Vec::new();
+    for entry in IntervalLogIterator::new(&out) {
+        match entry.unwrap() {
+            LogEntry::StartTime(at) => starts.push(at.as_secs_f64()),
+            LogEntry::BaseTime(_) => panic!("times are relative to the start"),
+            LogEntry::Interval(line) => {
+                let bytes = base64(line.encoded_histogram());
+                let histogram: Histogram<u64> =
+                    Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+                let tag = line.tag().unwrap().as_str().to_owned();
+                assert!((line.max() - histogram.max() as f64 / 1e6).abs() < 1e-3, "{tag}");
+                read.push((line.start_timestamp().as_secs_f64(), tag, histogram));
+            }
+        }
+    }
+    assert_eq!(starts, [1_767_323_045.0]);
+    let kept: Vec<_> = runs[1..].iter().flat_map(|run| run.latencies.iter()).collect();
+    assert_eq!(read.len(), kept.len());
+    for ((_, tag, histogram), latency) in read.iter().zip(kept) {
+        assert_eq!(*histogram, latency.histogram.histogram(), "{tag}");
+    }
+    assert!(read[0].1.starts_with("null__a_b/"), "{}", read[0].1);
+    assert_eq!((read[0].0, read.last().unwrap().0), (0.0, 10.5));
+}
+
+/// The bytes of a base64 text with padding.
+fn base64(text: &str) -> Vec<u8> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let (mut bytes, mut bits, mut word) = (Vec::new(), 0, 0_u32);
+    for digit in text.bytes().filter(|byte| *byte != b'=') {
+        word = word << 6 | DIGITS.iter().position(|own| *own == digit).unwrap() as u32;
+        bits += 6;
+        if bits >= 8 {
+            bits -= 8;
+            bytes.push((word >> bits) as u8);
+        }
+    }
+    bytes
+}
+
+#[test]
+fn hdr_histograms_percentiles_are_those_of_the_run() {
+    let (execution, runs) = all();
+    let run = &runs[1];
+    let mut out = Vec::new();
+    export("hgrm", None, &[(&execution, run)], &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    let rows: Vec<Vec<f64>> = text
+        .lines()
+        .skip(2)
+        .filter(|line| !line.starts_with('#'))
+        .map(|line| line.split_whitespace().map(|word| word.parse().unwrap()).collect())
+        .collect();
+    let all = run.latency_of_all(run.clock()).unwrap();
+    let last = rows.last().unwrap();
+    assert_eq!((last[1], last[2], last.len()), (1.0, all.count() as f64, 3));
+    assert!((last[0] - all.max() as f64 / 1e6).abs() <= last[0] * 1e-3);
+    for row in &rows {
+        let value = all.value_at_percentile(row[1] * 100.0) as f64 / 1e6;
+        assert!((row[0] - value).abs() <= value * 2e-3 + 1e-6, "{row:?}: {value}");
+    }
+    assert!(rows.is_sorted_by(|a, b| a[0] <= b[0] && a[2] <= b[2]));
+    assert!(text.contains("#[Mean") && text.contains("#[Max") && text.contains("#[Buckets"));
+}
+
+#[test]
+fn percentiles_are_of_one_configuration() {
+    let (execution, mut runs) = all();
+    runs[1].label = "one".to_owned();
+    runs[2] =
+        Run { settings: runs[1].settings.clone(), label: "one".to_owned(), ..runs[2].clone() };
+    runs[2].settings.insert("repeat".to_owned(), "7".to_owned());
+    let export_both = |runs: &[Run]| {
+        let pairs: Vec<_> = runs[1..].iter().map(|run| (&execution, run)).collect();
+        export("hgrm", None, &pairs, &mut Vec::new()).map_err(|error| error.to_string())
+    };
+    export_both(&runs).unwrap();
+    runs[2].settings.insert("rate".to_owned(), "31k".to_owned());
+    let error = export_both(&runs).unwrap_err();
+    assert!(error.contains("rate") && error.contains("hlog"), "{error}");
+    for format in ["hgrm", "hlog"] {
+        let error = export(format, Some(TableName::Runs), &[], &mut Vec::new()).unwrap_err();
+        assert!(matches!(error, ExportError::NoTables(_)), "{error}");
+    }
+    export("hgrm", None, &[], &mut Vec::new()).unwrap_err();
+    export("hlog", None, &[], &mut Vec::new()).unwrap();
 }

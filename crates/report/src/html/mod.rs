@@ -21,7 +21,8 @@ use body::Body;
 use markup::Markup;
 pub(crate) use sheet::{SheetPart, plain_page, sheet};
 
-const STYLE: &str = include_str!("style.css");
+/// The style of every page of kvmeter, light and dark.
+pub const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Nothing may be fetched; the page is self-contained.

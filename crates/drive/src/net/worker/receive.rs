@@ -341,7 +341,8 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
             return;
         }
         let stats = &mut self.stats;
-        self.recorder.record(self.shared.open, self.clock, operation.op, due, sent, now);
+        let (open, counts) = (self.shared.open, &stats.answer_counts);
+        self.recorder.record(open, self.clock, operation.op, due, sent, now, counts);
         if let Some(woken_after) = woken_after {
             let whole = self.clock.nanos(sent, now);
             let woken_after = woken_after.min(whole);

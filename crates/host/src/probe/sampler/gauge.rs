@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant};
 
-use model::{Series, Signal, Unavailable};
+use model::{Reading, Series, Signal, Unavailable, Unit};
 
 use super::summary::{SampleSummary, summary};
 
@@ -181,6 +181,32 @@ impl Track {
                 "repeat the run",
             )
         })
+    }
+
+    /// What the gauge shows now: the last sample of a level, the last rate of a counter.
+    pub fn present(&self, window: Duration) -> Reading {
+        let seconds = self.samples.first().map(|(first, _)| self.since(*first));
+        let value = match (&self.failed, self.kind, seconds.as_deref()) {
+            (Some(why), ..) => Err(why.clone()),
+            (None, Kind::Level, Some([.., (_, value)])) => Ok(*value),
+            (None, Kind::Counter, Some([.., before, after])) => {
+                rate(&[*before, *after]).map(|(_, rate)| rate).ok_or_else(|| {
+                    Unavailable::new(format!("{} went back", self.source), "wait for a sample")
+                })
+            }
+            _ => Err(Unavailable::new("the gauge was not sampled yet", "wait for a sample")),
+        };
+        let value = value.and_then(|value| match self.signal.unit == Unit::Watts && value == 0.0 {
+            true => Err(Unavailable::new(
+                format!("{} shows 0 W, which no running machine draws", self.source),
+                "check that it measures this machine; or take another sensor",
+            )),
+            false => Ok(value),
+        });
+        let mut reading = self.signal.reading(value, window);
+        reading.signal.clone_from(&self.name);
+        reading.source.clone_from(&self.source);
+        reading
     }
 
     /// The samples as (s since `zero`, value).

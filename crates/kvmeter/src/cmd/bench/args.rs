@@ -8,6 +8,7 @@ use model::Rate;
 
 use super::rate_sweep::RateSweep;
 use crate::flags::agents::{AGENTS, CLIENTS};
+use crate::flags::live::LiveFlags;
 use crate::flags::load::{ClosedLoop, OptionFlags, Window};
 use crate::flags::machine::MachineFlags;
 use crate::flags::trace::TraceFlags;
@@ -28,7 +29,8 @@ use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
     kvmeter bench memcached://127.0.0.1:11211 --trace cluster26.sort.zst --speed 2\n  \
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
     kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
-    kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n\n\
+    kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n  \
+    kvmeter bench rocksdb:/tmp/db --live                 a page that shows it while it runs\n\n\
     Data is loaded first unless the directory already has it. What the options of\n\
     a store's URL do:\n  \
     kvmeter doctor --options")]
@@ -46,6 +48,8 @@ pub struct BenchArgs {
     pub load: LoadFlags,
     #[command(flatten)]
     pub machine: MachineFlags,
+    #[command(flatten)]
+    pub live: LiveFlags,
     #[command(flatten)]
     pub window: OptionFlags<Window>,
     /// Operations per second of all threads together: an open loop. FROM..TO/N measures N rates

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 
 use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
 use execute::{knobs::KnobEffects, knobs::KnobsHeld};
+use live::Feed;
 use model::{Execution, Run};
 use study::Plan;
 
@@ -19,6 +20,7 @@ use self::plan::{load_configs, replay, single};
 use self::rate_sweep::SweepProgress;
 use crate::exit::{ExitOutcome, request};
 use crate::flags::agents::{Clients, stores_of};
+use crate::flags::live::UrlFormat;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::results_target::ResultsTarget;
@@ -65,9 +67,14 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         return dry_run(args, &plan, &knobs, show);
     }
     execute::check_directories(&plan)?;
-    args.machine
+    let page = args.live.start("bench", &args.store, UrlFormat::Text)?;
+    let (rates, feed) = (configs.len(), page.feed());
+    let ended = args
+        .machine
         .host
-        .with_knobs(&levels, show, |effects| measure(args, &plan, configs.len(), effects, show))
+        .with_knobs(&levels, show, |effects| measure(args, &plan, (rates, feed), effects, show));
+    page.end(&ended);
+    ended
 }
 
 /// Prints the writes of knobs and the planned runs.
@@ -84,7 +91,7 @@ fn dry_run(
 fn measure(
     args: &BenchArgs,
     plan: &Plan,
-    rates: usize,
+    (rates, feed): (usize, Option<Feed>),
     effects: &KnobEffects,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
@@ -92,7 +99,8 @@ fn measure(
     let mut results = ResultsTarget::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
-    let mut bar = SweepProgress::new(show.bar(plan.steps().map(|(_, step)| step)), rates);
+    let mut bar =
+        SweepProgress::new(show.bar(plan.steps().map(|(_, step)| step)).with_page(feed), rates);
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
         runs.push(run.clone());

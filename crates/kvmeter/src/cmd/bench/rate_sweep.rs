@@ -93,6 +93,10 @@ impl Listener for SweepProgress {
             self.bar.print_line(&words);
         }
     }
+
+    fn watches(&self) -> bool {
+        self.bar.is_watching()
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
+use live::Feed;
 use model::Span;
 use store::StoreUrl;
 use study::{Step, StudyText};
 
 use crate::exit::request;
 use crate::flags::agents::StartFlags;
+use crate::flags::live::{LiveFlags, LivePage, UrlFormat};
 use crate::flags::machine::MachineRoot;
 use crate::flags::server_hosts::ServerHostFlags;
 use crate::output::Output;
@@ -76,6 +78,8 @@ pub struct RunArgs {
     #[command(flatten)]
     pub server_hosts: ServerHostFlags,
     #[command(flatten)]
+    pub live: LiveFlags,
+    #[command(flatten)]
     pub host: MachineRoot,
 }
 
@@ -121,9 +125,26 @@ impl RunArgs {
         Ok(source)
     }
 
+    /// The page of this study, if one is requested; a dry run has none.
+    pub fn page(&self, source: &StudyText) -> anyhow::Result<LivePage> {
+        if self.dry_run {
+            return Ok(LivePage::none());
+        }
+        let format = match self.progress {
+            ProgressFormat::Text => UrlFormat::Text,
+            ProgressFormat::Json => UrlFormat::Json,
+        };
+        self.live.start("run", source.spec()?.name.get_ref(), format)
+    }
+
     /// The progress of these steps, as requested.
-    pub fn bar<'a>(&self, steps: impl Iterator<Item = &'a Step>, show: &Output) -> Bar {
-        let bar = show.bar(steps);
+    pub fn bar<'a>(
+        &self,
+        steps: impl Iterator<Item = &'a Step>,
+        feed: Option<Feed>,
+        show: &Output,
+    ) -> Bar {
+        let bar = show.bar(steps).with_page(feed);
         match self.progress {
             ProgressFormat::Text => bar,
             ProgressFormat::Json => bar.into_event_lines(),

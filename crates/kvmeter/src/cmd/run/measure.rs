@@ -4,6 +4,7 @@ use std::path::Path;
 
 use execute::knobs::{KnobControl, KnobEffects};
 use execute::{ExecuteArgs, ExecutionEnd, KnownMaxima, RepeatPolicy};
+use live::Feed;
 use model::{Run, Span};
 use study::Plan;
 
@@ -21,6 +22,7 @@ pub fn measure(
     out: &Path,
     html: &Path,
     (effects, turn): (&KnobEffects, &mut dyn KnobControl),
+    feed: Option<Feed>,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     let (mut file, mut execution, done) = open(args, plan, out, effects, &[])?;
@@ -39,7 +41,7 @@ pub fn measure(
     let mut maxima = KnownMaxima::of(plan, &kept);
     let stop = stop_flag()?;
     let mut to_go = left.len();
-    let mut bar = args.bar(left.into_iter(), show);
+    let mut bar = args.bar(left.into_iter(), feed, show);
     let mut keep = |run: &Run| {
         to_go = to_go.saturating_sub(1);
         keep_or_show(&mut file, (&execution, run), to_go > 0, args.json, show)

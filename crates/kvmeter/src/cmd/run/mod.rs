@@ -43,6 +43,11 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         )));
     }
     if let Some(hosts) = &args.fleet.on {
+        if args.live.is_given() {
+            return Err(request(
+                "--live: a study on other machines (--on) has no page yet; leave one of the two out",
+            ));
+        }
         return fleet::run(args, hosts, &source, show);
     }
     if let Some(table) = study::mbwu::of_study(&source)? {
@@ -69,22 +74,26 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     }
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
+    let page = args.page(&source)?;
     // They live as long as the study.
     let started = args.agents.start(stores_of(&plan), (&[], &[]), show)?;
     if let Some((agents, _)) = &started {
         plan = plan.with_agents(agents.clone()).map_err(flags::name_flag)?;
     }
     plan_output::announce(&plan, args.max_time, show);
-    match plan.common_knobs() {
+    let feed = page.feed();
+    let ended = match plan.common_knobs() {
         Some(levels) => args.host.with_knobs(&levels, show, |effects| {
-            measure(args, &plan, &out, &html, (effects, &mut KnobsHeld(effects)), show)
+            measure(args, &plan, &out, &html, (effects, &mut KnobsHeld(effects)), feed, show)
         }),
         None => {
             let tell = |words: &str| show.note(words);
             let (root, supervisor) = (args.host.root()?, args.host.supervisor()?);
             let mut turner = KnobsPerBlock { root, supervisor, log: &tell };
             let nothing = KnobEffects::default();
-            measure(args, &plan, &out, &html, (&nothing, &mut turner), show)
+            measure(args, &plan, &out, &html, (&nothing, &mut turner), feed, show)
         }
-    }
+    };
+    page.end(&ended);
+    ended
 }

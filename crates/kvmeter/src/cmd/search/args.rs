@@ -6,6 +6,7 @@ use analyse::slo::Objective;
 use clap::{Args, ValueHint};
 use model::{Rate, Span};
 
+use crate::flags::live::LiveFlags;
 use crate::flags::machine::MachineFlags;
 use crate::flags::trace::TraceFlags;
 use crate::flags::{LoadFlags, WorkloadFlags, share, store_forms};
@@ -64,6 +65,8 @@ pub struct SearchArgs {
     pub load: LoadFlags,
     #[command(flatten)]
     pub machine: MachineFlags,
+    #[command(flatten)]
+    pub live: LiveFlags,
     /// Store the trials in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,

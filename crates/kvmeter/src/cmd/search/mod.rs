@@ -7,6 +7,7 @@ mod request;
 use analyse::search::{RateTrial, SearchConclusion, SearchEnd};
 use execute::knobs::KnobEffects;
 use execute::{RateSearch, SearchResult};
+use live::Feed;
 use model::Execution;
 use study::Plan;
 
@@ -14,6 +15,7 @@ pub use self::args::SearchArgs;
 use self::progress::{SearchProgress, disturbance, object};
 use self::request::rate_search;
 use crate::exit::ExitOutcome;
+use crate::flags::live::UrlFormat;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::results_target::ResultsTarget;
@@ -28,15 +30,20 @@ pub fn run(args: &SearchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     search.knobs.plan(&plan.probes.root)?;
     execute::check_directories(&plan)?;
     let levels = &search.knobs;
-    args.machine
+    let page = args.live.start("search", &args.store, UrlFormat::Text)?;
+    let feed = page.feed();
+    let ended = args
+        .machine
         .host
-        .with_knobs(levels, show, |effects| measure(args, &search, &plan, effects, show))
+        .with_knobs(levels, show, |effects| measure(args, &search, (&plan, feed), effects, show));
+    page.end(&ended);
+    ended
 }
 
 fn measure(
     args: &SearchArgs,
     search: &RateSearch,
-    plan: &Plan,
+    (plan, feed): (&Plan, Option<Feed>),
     effects: &KnobEffects,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
@@ -44,7 +51,7 @@ fn measure(
     let mut results = ResultsTarget::open(args.out.clone(), plan)?;
 
     let stop = stop_flag()?;
-    let mut watch = SearchProgress::new(show.bar(std::iter::empty()), search);
+    let mut watch = SearchProgress::new(show.bar(std::iter::empty()).with_page(feed), search);
     let mut keep = |run: &model::Run| results.keep(&execution, run, show);
     let result = search.run(&execution, &mut keep, &mut watch, &stop, effects);
     watch.finish();

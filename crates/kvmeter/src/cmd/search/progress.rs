@@ -27,6 +27,9 @@ impl<'a> SearchProgress<'a> {
 
 impl Listener for SearchProgress<'_> {
     fn on_event(&mut self, event: Event<'_>) {
+        if matches!(event, Event::Saved { .. }) {
+            self.bar.show_event(&event);
+        }
         match event {
             Event::Saved { run, .. } => match self.search.trial(run) {
                 Some(trial) => self.bar.print_line(&tables::trial_line(&trial)),
@@ -37,6 +40,10 @@ impl Listener for SearchProgress<'_> {
             },
             other => self.bar.on_event(other),
         }
+    }
+
+    fn watches(&self) -> bool {
+        self.bar.is_watching()
     }
 }
 

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use live::{RunEnd, RunEvent, RunProgress};
 use model::text::line;
 use report::format;
 
 use crate::output::{Output, is_dumb, write_stderr};
-use crate::progress::events::RunEvent;
 
 /// What a host says.
 pub enum HostMessage {
@@ -53,16 +53,17 @@ impl Board {
 
     pub fn take(&mut self, host: &str, message: HostMessage) {
         match message {
-            HostMessage::Run(RunEvent::Begins { run, runs, label }) => {
+            HostMessage::Run(RunEvent::Begins { run, runs, label, .. }) => {
                 self.set(host, format!("{} {label}", numbered(run, runs)));
             }
-            HostMessage::Run(RunEvent::Progress { warming_up, rate_ops_s, p99_us, left_s }) => {
+            HostMessage::Run(RunEvent::Progress(progress)) => {
+                let RunProgress { warming_up, rate_ops_s, p99_us, left_s, stage, .. } = *progress;
                 let Some(bar) = self.hosts.get(host) else { return };
                 let run = bar.message();
                 let run = run.split("  ").next().unwrap_or_default();
                 let mut words = run.to_owned();
                 if warming_up {
-                    words.push_str("  warm-up");
+                    words.push_str(&format!("  {stage}"));
                 } else if rate_ops_s > 0.0 {
                     let p99 = format::latency(p99_us * 1e3);
                     words.push_str(&format!("  {}  p99 {p99}", format::rate(rate_ops_s)));
@@ -72,12 +73,14 @@ impl Board {
                 }
                 self.set(host, words);
             }
-            HostMessage::Run(RunEvent::Ended { run, runs, label, rate_ops_s, seconds, valid }) => {
+            HostMessage::Run(RunEvent::Ended(end)) => {
+                let RunEnd { run, runs, label, rate_ops_s, seconds, valid, .. } = *end;
                 let mark = if valid { "" } else { "  INVALID" };
                 let (rate, time) = (format::rate(rate_ops_s), format::seconds(seconds));
                 let run = numbered(run, runs);
                 self.print(&format!("{host}: {run} {label:<28} {rate:>14}  {time:>8}{mark}"));
             }
+            HostMessage::Run(RunEvent::Live { .. } | RunEvent::Stage { .. }) => {}
             HostMessage::Note(text) => self.print(&format!("{host}: {text}")),
             HostMessage::Printed(text) => {
                 // A plan is what was requested, so it is printed even if notes are not.

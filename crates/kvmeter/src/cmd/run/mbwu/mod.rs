@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use analyse::mbwu::UnitEvaluation;
 use execute::knobs::KnobEffects;
 use execute::{MachineLock, MbwuEvaluation};
+use live::Feed;
 use model::{Execution, Fact, Run};
 use report::table::Table;
 use report::tables;
@@ -46,6 +47,7 @@ pub fn measure(
     }
     // Only one study may measure at a time.
     let _alone = MachineLock::take()?;
+    let page = args.page(source)?;
     let share = devices.preconditioned();
     let folders = devices.prepare_all(&stop, show)?;
     let mbwu = MbwuEvaluation::of(source, folders.paths(), share, &args.host.root()?)?;
@@ -53,9 +55,12 @@ pub fn measure(
         return Err(request("the knobs of a study with [mbwu] cannot be factors".to_owned()));
     };
     let facts = folders.facts();
-    args.host.with_knobs(&knobs, show, |effects| {
-        evaluate(args, &mbwu, (&out, &html), (effects, &facts), &stop, show)
-    })
+    let feed = page.feed();
+    let ended = args.host.with_knobs(&knobs, show, |effects| {
+        evaluate(args, &mbwu, (&out, &html), (effects, &facts), (&stop, feed), show)
+    });
+    page.end(&ended);
+    ended
 }
 
 fn evaluate(
@@ -63,7 +68,7 @@ fn evaluate(
     mbwu: &MbwuEvaluation,
     (out, html): (&PathBuf, &PathBuf),
     (effects, facts): (&KnobEffects, &[Fact]),
-    stop: &Arc<AtomicBool>,
+    (stop, feed): (&Arc<AtomicBool>, Option<Feed>),
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     let (mut file, mut execution, _) = open(args, mbwu.plan(), out, effects, facts)?;
@@ -71,7 +76,7 @@ fn evaluate(
     if !before.is_empty() {
         show.note(&format!("{}: {} rounds are done", out.display(), before.len()));
     }
-    let mut watch = RoundProgress { bar: args.bar(std::iter::empty(), show) };
+    let mut watch = RoundProgress { bar: args.bar(std::iter::empty(), feed, show) };
     let mut keep = |run: &Run| keep_or_show(&mut file, (&execution, run), true, args.json, show);
     let ended = mbwu.run(&execution, &before, &mut keep, &mut watch, stop, effects);
     watch.bar.finish();

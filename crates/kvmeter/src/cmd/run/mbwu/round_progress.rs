@@ -16,8 +16,13 @@ impl Listener for RoundProgress {
         if let Event::Saved { run, .. } = &event
             && let Some(round) = EvaluationRound::of(run)
         {
+            self.bar.show_event(&event);
             return self.bar.print_line(&tables::mbwu_line(&round));
         }
         self.bar.on_event(event);
+    }
+
+    fn watches(&self) -> bool {
+        self.bar.is_watching()
     }
 }
