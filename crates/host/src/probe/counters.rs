@@ -107,3 +107,27 @@ pub(super) fn gained(signal: &Signal, before: u64, after: u64) -> Result<u64, Un
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{Scope, Unit};
+
+    use super::*;
+
+    const SIGNALS: &[Signal] = &[Signal::new("events", Unit::Count, Scope::Machine, "a test")];
+
+    #[test]
+    fn a_look_leaves_the_window_whole() {
+        let mut count = 0;
+        let mut probe = Counters::plain(SIGNALS, move || {
+            count += 10;
+            Ok(vec![Ok(count)])
+        });
+        probe.start();
+        let second = Duration::from_secs(1);
+        assert_eq!(probe.peek(second)[0].value(), Some(10.0));
+        assert_eq!(probe.peek(2 * second)[0].value(), Some(20.0));
+        let whole = &probe.stop(3 * second)[0];
+        assert_eq!((whole.value(), whole.window_s), (Some(30.0), 3.0));
+    }
+}

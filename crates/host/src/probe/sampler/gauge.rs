@@ -275,6 +275,33 @@ mod tests {
     }
 
     #[test]
+    fn what_a_gauge_shows_now_is_its_last_sample_or_why_there_is_none() {
+        let now = |track: &Track| track.present(Duration::ZERO);
+        let mut level =
+            track(Duration::from_secs(1), vec![Ok(100.0), Ok(200.0), sensor_lost(), Ok(0.0)]);
+        assert_eq!(now(&level).value(), None, "it was not sampled yet");
+        level.open();
+        level.sample();
+        assert_eq!(now(&level).value(), Some(200.0));
+        level.sample();
+        let lost = model::ReadingValue::from(Unavailable::new("the sensor is gone", "plug it in"));
+        assert_eq!(now(&level).answer, lost);
+        level.sample();
+        assert_eq!(now(&level).value(), None, "no running machine draws nothing");
+        let mut answers = [1000.0, 1050.0].into_iter();
+        let joules = (Kind::Counter, Duration::from_secs(1));
+        let gauge = move || Ok(answers.next().expect("asked too often"));
+        let mut counter =
+            Track::new(POWER, "power.test".into(), "a test".into(), joules, Box::new(gauge));
+        counter.open();
+        assert_eq!(now(&counter).value(), None, "a rate needs two samples");
+        std::thread::sleep(Duration::from_millis(20));
+        counter.sample();
+        let watts = now(&counter).value().unwrap();
+        assert!(watts > 50.0 && watts <= 50.0 / 0.02, "{watts}");
+    }
+
+    #[test]
     fn a_failure_at_an_edge_leaves_no_summary() {
         for answers in [vec![sensor_lost(), sensor_lost()], vec![Ok(1.0), sensor_lost()]] {
             let mut track = track(Duration::from_secs(1), answers);
