@@ -167,9 +167,9 @@ impl Recorder {
     }
 
     /// Records a miss that ended at `end`, with the nanoseconds that it took.
-    pub(crate) fn record_miss(&mut self, end: u64, nanos: u64) {
+    pub(crate) fn record_miss(&mut self, end: u64, nanos: u64, counts: &AnswerCounts) {
         if end >= self.ends {
-            self.next_interval(end);
+            self.next_interval(end, counts);
         }
         if let Some(miss) = self.current.miss.first_mut() {
             miss.saturating_record(nanos);

@@ -66,7 +66,7 @@ fn slow_drift_is_noticed_and_has_a_half_life() {
     // Of a quarter of the keys each becomes another one at some time.
     let slow = zipfian.iter().enumerate().map(|(at, key)| {
         let fate = mix(*key ^ 0xd51f);
-        let moved = fate % 4 == 0 && at as u64 > (fate >> 32) % 600_000;
+        let moved = fate.is_multiple_of(4) && at as u64 > (fate >> 32) % 600_000;
         if moved { key + 50_000 } else { *key }
     });
     let slow = described(slow).drift.unwrap();

@@ -110,7 +110,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         let Some(missed) = pending.missed else { return };
         if pending.counts && !pending.failed {
             let whole = self.clock.nanos(missed.since, now);
-            self.recorder.record_miss(now, whole);
+            self.recorder.record_miss(now, whole, &self.stats.answer_counts);
             self.stats.modelled_ns += missed.latency.as_nanos() as u64;
         }
     }
