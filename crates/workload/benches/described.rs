@@ -12,7 +12,7 @@ use workload::trace::{KeyHasher, SECRET, TraceOptions, TraceRecords, TraceWriter
 
 const REQUESTS: u64 = 400_000;
 const ROUNDS: usize = 7;
-/// At most so many times as long as reading the same trace; measured are 11 and 3.
+/// At most so many times as long as reading the same trace.
 const MOST_DESCRIBED: f64 = 30.0;
 const MOST_CAPTURED: f64 = 10.0;
 
