@@ -41,6 +41,8 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("execute/src/distributed/permissions.rs", By(&["agent"])),
     ("execute/src/mbwu", By(&["run"])),
     ("execute/src/repeat_policy.rs", By(&["run"])),
+    ("execute/src/search.rs", By(&["search"])),
+    ("fleet/src/ansible.rs", Foreign),
     ("fleet/src/slurm", Foreign),
     ("host/src/cachegrind", Foreign),
     ("host/src/doctor/cpu.rs", Foreign),
