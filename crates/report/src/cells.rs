@@ -13,7 +13,7 @@ use crate::run_names;
 /// Settings that are part of the pacing.
 const PACING_KEYS: [&str; 4] = ["rate", "arrivals", "loop", "think"];
 /// Settings derived from others.
-pub(crate) const DERIVED_KEYS: [&str; 3] = ["workload.is", "workload.data_bytes", Run::SURVIVES];
+const DERIVED_KEYS: [&str; 3] = ["workload.is", "workload.data_bytes", Run::SURVIVES];
 
 pub struct ReportCell<'a> {
     pub category: String,

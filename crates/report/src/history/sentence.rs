@@ -15,9 +15,15 @@ pub(super) fn shown(series: &HistorySeries, value: f64) -> String {
     if series.unit.is_empty() { number } else { format!("{number} {}", series.unit) }
 }
 
-/// `-5.2 %`.
+/// From here on a change is shown as a multiple.
+const MULTIPLE: f64 = 3.0;
+
+/// `-5.2 %`, `x 12.0`.
 pub(super) fn change_of(change: &ChangePoint) -> String {
     match change.ratio() {
+        ratio if ratio.is_finite() && ratio >= MULTIPLE => {
+            format!("x {}", format::significant(ratio, 3))
+        }
         ratio if ratio.is_finite() => signed_percent(ratio - 1.0),
         _ => "from 0".to_owned(),
     }
@@ -61,9 +67,11 @@ fn sentence(series: &HistorySeries, change: &ChangePoint) -> String {
         true => point.version.clone(),
         false => format!("{}, before {}", point.version, earlier.version),
     };
+    let title = &series.title;
+    let first: String = title.chars().take(1).flat_map(char::to_uppercase).collect();
+    let rest: String = title.chars().skip(1).collect();
     format!(
-        "{} {verb} from {} to {}, {}{judged}, with the result of {} ({version}; {}).",
-        series.title,
+        "{first}{rest} {verb} from {} to {}, {}{judged}, with the result of {} ({version}; {}).",
         shown(series, change.before),
         shown(series, change.after),
         change_of(change),

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use analyse::answer::metric_words;
 use analyse::{Metric, change_points};
 use model::{Execution, Phase, Run};
 
@@ -35,10 +36,11 @@ pub fn history(
         .filter(|(_, run)| run.valid() && run.phase != Phase::Load && !run.is_trial())
         .filter(|(_, run)| seen.insert(run.id.as_str()))
         .collect();
-    counted.sort_by(|(a, _), (b, _)| (&a.started_at, &a.id).cmp(&(&b.started_at, &b.id)));
-    let across = across.iter().map(String::as_str);
-    let but: Vec<&str> =
-        OF_THE_BUILD.into_iter().chain(cells::DERIVED_KEYS).chain(across).collect();
+    // Within a second they stay as they were given.
+    counted.sort_by(|(a, _), (b, _)| a.started_at.cmp(&b.started_at));
+    // What writes survive follows from settings that may change.
+    let across = across.iter().map(String::as_str).chain([Run::SURVIVES]);
+    let but: Vec<&str> = OF_THE_BUILD.into_iter().chain(across).collect();
     let mut cells = cells::group_within(
         &counted,
         |execution| &execution.machine.id,
@@ -62,7 +64,7 @@ pub fn history(
             }
             let values: Vec<f64> = points.iter().map(|point| point.value).collect();
             all.push(HistorySeries {
-                title: format!("{name} of {title}"),
+                title: format!("{} of {title}", metric_words(name)),
                 metric: name.clone(),
                 cell: title.clone(),
                 unit: metric.unit(cell.runs.first().copied()).unwrap_or_default(),
