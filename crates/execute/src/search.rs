@@ -234,10 +234,13 @@ impl TrialTemplate {
 
     /// A closed loop with the same connections, which gives the starting rate.
     fn closed(&self, ordinal: u32) -> Step {
+        let replays = self.template.activity.trace().is_some();
         let closed = LoadConfig {
             shape: LoadShape {
                 pacing: Pacing::Closed { think: Duration::ZERO },
                 profile: None,
+                // As fast as the store answers, a warm-up could use up the trace.
+                warm_up: self.load.load_config.shape.warm_up.filter(|_| !replays),
                 warm_up_rate: None,
                 until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
                 ..self.load.load_config.shape.clone()
