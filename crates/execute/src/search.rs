@@ -243,7 +243,6 @@ impl TrialTemplate {
                 warm_up: self.load.load_config.shape.warm_up.filter(|_| !replays),
                 warm_up_rate: None,
                 until: StopCondition { operations: None, time: Some(self.time.min(CALIBRATION)) },
-                ..self.load.load_config.shape.clone()
             },
             of_maximum: false,
             ..self.load.load_config.clone()
