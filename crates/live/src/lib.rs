@@ -1,7 +1,7 @@
 //! The page and the metrics of a measurement while it runs: a small HTTP server that shows what it
 //! is fed and changes nothing.
 //!
-//! Data flow one way: the measuring side feeds [`RunEvent`]s, a [`Board`](board::Board) keeps what
+//! Data flow one way: the measuring side feeds [`RunEvent`]s, a board keeps what
 //! viewers need of them, and each viewer takes the newest when it has read the last. The feeding
 //! side never waits.
 #![forbid(unsafe_code)]
