@@ -7,6 +7,8 @@
 
 use model::random::{Draws, RandomStream, below};
 
+use crate::describe::median;
+
 /// Permutations of each test: the least p is 0.001.
 const PERMUTATIONS: u32 = 999;
 /// A change is one that chance gives in at most one of so many segments without a change.
@@ -59,13 +61,6 @@ pub fn change_points(values: &[f64]) -> Vec<ChangePoint> {
         after: level(*at..end),
     };
     starts.zip(&found).zip(ends).map(change).collect()
-}
-
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
 }
 
 /// The split of one segment and its p, if it is more than chance.

@@ -95,7 +95,8 @@ fn describe_with(
     })
 }
 
-pub(crate) fn median(values: &[f64]) -> f64 {
+/// NaN of no values.
+pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     median_of_sorted(&sorted)

@@ -42,7 +42,9 @@ pub use compare::{
     Contrast, ExcludedMetric, OverallContrast, RunWork, SettingDifference, Statistic, Unmatched,
     Verdict, WorkDifference, compare, compare_with_machines, work_differences,
 };
-pub use describe::{BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median};
+pub use describe::{
+    BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median, median,
+};
 pub use efficiency::{IdleContext, efficiency, net, widest_first};
 pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;

@@ -3,13 +3,17 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, thread};
 
 use serde_json::{Value, json};
+
+#[path = "../../../model/tests/shared/chromium_path.rs"]
+mod chromium_path;
+
+use chromium_path::chromium;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -23,19 +27,6 @@ pub struct Browser {
     /// Errors and warnings of the console, and what was refused to be loaded.
     pub complaints: Vec<String>,
     _profile: tempfile::TempDir,
-}
-
-/// `CHROMIUM`, or the first of its usual names that is on the path.
-fn chromium() -> PathBuf {
-    if let Some(path) = env::var_os("CHROMIUM") {
-        return path.into();
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    ["chromium", "chromium-browser", "google-chrome"]
-        .iter()
-        .flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)))
-        .find(|file| file.is_file())
-        .expect("no Chromium here: `make test` installs it, or name one in the variable CHROMIUM")
 }
 
 impl Browser {

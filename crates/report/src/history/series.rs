@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use analyse::answer::metric_words;
-use analyse::{Metric, change_points};
+use analyse::{Metric, change_points, median};
 use model::{Execution, Phase, Run};
 
 use super::{HistoryPoint, HistorySeries};
@@ -93,18 +93,12 @@ fn points(
             _ => all.push((&run.execution, &run.store_version, vec![value])),
         }
     }
-    let point = |(id, version, mut values): (&str, &str, Vec<f64>)| {
-        values.sort_by(f64::total_cmp);
-        let middle = values.len() / 2;
-        let value = match values.len() % 2 {
-            1 => values[middle],
-            _ => (values[middle - 1] + values[middle]) / 2.0,
-        };
+    let point = |(id, version, values): (&str, &str, Vec<f64>)| {
         Some(HistoryPoint {
             started_at: executions.get(id)?.started_at.clone(),
             file: (*files.get(id)?).to_owned(),
             version: version.to_owned(),
-            value,
+            value: median(&values),
             runs: values.len(),
         })
     };

@@ -1,29 +1,18 @@
 //! Headless Chromium, which opens a page and writes down what became of it.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use std::{env, fs};
+
+#[path = "../../../model/tests/shared/chromium_path.rs"]
+mod chromium_path;
+
+use chromium_path::chromium;
 
 /// A browser that hangs is ended after this long.
 const PATIENCE: Duration = Duration::from_secs(120);
-
-/// `CHROMIUM`, or the first of its usual names that is on the path.
-fn chromium() -> PathBuf {
-    if let Some(path) = env::var_os("CHROMIUM") {
-        return path.into();
-    }
-    let path = env::var_os("PATH").unwrap_or_default();
-    ["chromium", "chromium-browser", "google-chrome"]
-        .iter()
-        .flat_map(|name| env::split_paths(&path).map(move |folder| folder.join(name)))
-        .find(|file| file.is_file())
-        .expect(
-            "no Chromium here: `make test` installs it, or name one in the variable CHROMIUM \
-             (looked for chromium, chromium-browser, google-chrome)",
-        )
-}
 
 /// Waits, but not for ever.
 fn finish(mut child: Child) -> bool {
