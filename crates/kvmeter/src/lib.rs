@@ -7,6 +7,7 @@ mod exit;
 mod flags;
 mod hosts;
 mod interrupt;
+mod metric_names;
 mod network_checks;
 mod output;
 mod output_files;

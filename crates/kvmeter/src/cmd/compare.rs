@@ -1,16 +1,15 @@
 use std::collections::BTreeMap;
 
 use analyse::gate::{Gate, GateCondition, GateConditionError, GateOutcome, GateRequest, gate};
-use analyse::{Comparison, Metric, compare_with_machines, field_names};
+use analyse::{Comparison, compare_with_machines};
 use anyhow::Context;
 use clap::{Args, ValueHint};
 use model::Run;
-use model::suggest::nearest;
 use record::RunSelection;
 use report::comparison;
-use study::signals::{catalogue, check_signal};
 
 use crate::exit::{ExitOutcome, is_closed_pipe, request};
+use crate::metric_names;
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -126,14 +125,7 @@ fn gate_request(args: &CompareArgs) -> anyhow::Result<Option<GateRequest>> {
 
 fn condition(text: &str) -> Result<GateCondition, GateConditionError> {
     let read: GateCondition = text.parse()?;
-    if let Metric::Signal(name) = &read.metric
-        && check_signal(name).is_err()
-    {
-        let known = catalogue().map(|signal| signal.name).chain(field_names());
-        let what = match nearest(name, known) {
-            Some(meant) => format!("there is no metric `{name}`; did you mean `{meant}`?"),
-            None => format!("there is no metric `{name}`; `kvmeter report FILE --json` has them"),
-        };
+    if let Some(what) = metric_names::unknown(&read.metric) {
         return Err(GateConditionError { text: text.to_owned(), at: read.at, what });
     }
     Ok(read)

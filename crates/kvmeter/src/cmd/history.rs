@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use analyse::{Metric, field_names};
+use analyse::Metric;
 use clap::{Args, ValueHint};
-use model::suggest::{hint, nearest};
+use model::suggest::hint;
 use record::RunSelection;
 use report::history::{HistoryRun, history, object, page, sentences, tables};
-use study::signals::{catalogue, check_signal};
 
 use crate::exit::{ExitOutcome, request};
+use crate::metric_names;
 use crate::output::Output;
 use crate::output_files;
 
@@ -104,18 +104,8 @@ fn metrics(args: &HistoryArgs) -> anyhow::Result<Vec<(String, Metric)>> {
 
 fn metric(name: &str) -> anyhow::Result<Metric> {
     let read = Metric::parse(name).map_err(|error| request(format!("--metric: {error}")))?;
-    if let Metric::Signal(signal) = &read
-        && check_signal(signal).is_err()
-    {
-        let known = catalogue().map(|signal| signal.name).chain(field_names());
-        return Err(request(match nearest(signal, known) {
-            Some(meant) => {
-                format!("--metric: there is no metric `{name}`; did you mean `{meant}`?")
-            }
-            None => format!(
-                "--metric: there is no metric `{name}`; `kvmeter report FILE --json` has them"
-            ),
-        }));
+    if let Some(why) = metric_names::unknown(&read) {
+        return Err(request(format!("--metric: {why}")));
     }
     Ok(read)
 }
