@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use drive::Network;
 use reactor::Stream;
-use store::StoreUrl;
 use store::wire::Protocol;
+use store::{Remote, StoreUrl};
 use workload::trace::TraceFormat;
 
 use crate::error::ExecuteError;
@@ -52,6 +52,24 @@ fn dropped(network: &Network) -> Result<u64, ExecuteError> {
     Ok(values.filter_map(|(_, value)| value.parse::<u64>().ok()).sum())
 }
 
+/// The one server of a store whose requests are captured.
+pub(crate) fn one_server(store: &StoreUrl) -> Result<Remote, ExecuteError> {
+    let remote = store.remote()?.filter(|remote| !remote.servers.is_empty());
+    let Some(remote) = remote else {
+        return Err(ExecuteError::Request(format!(
+            "`{}` has no server whose requests could be captured; name one, such as \
+             `memcached://HOST` or `redis://HOST`, or a trace or packet capture",
+            store.scheme
+        )));
+    };
+    if remote.servers.len() > 1 || remote.cluster.is_some() {
+        return Err(ExecuteError::Request(
+            "each server has its own requests; name one server, without `cluster=on`".into(),
+        ));
+    }
+    Ok(remote)
+}
+
 impl ServerLog {
     /// Begins the log of one server.
     ///
@@ -59,19 +77,7 @@ impl ServerLog {
     /// A store that has no such log, several servers, a server that refuses.
     pub fn begin(store: &StoreUrl) -> Result<ServerLog, ExecuteError> {
         let wrong = |why: String| ExecuteError::Request(why);
-        let remote = store.remote()?;
-        let Some(remote) = remote.filter(|remote| !remote.servers.is_empty()) else {
-            return Err(wrong(format!(
-                "`{}` has no log of its requests; name a server, such as `memcached://HOST` or \
-                 `redis://HOST`, or a trace or packet capture",
-                store.scheme
-            )));
-        };
-        if remote.servers.len() > 1 || remote.cluster.is_some() {
-            return Err(wrong(
-                "each server logs its own requests; name one server, without `cluster=on`".into(),
-            ));
-        }
+        let remote = one_server(store)?;
         let (format, commands): (_, &[&[u8]]) = match remote.protocol {
             Protocol::Resp2 | Protocol::Resp3 => (TraceFormat::RedisMonitor, &[b"MONITOR\r\n"]),
             Protocol::MemcachedText | Protocol::MemcachedMeta => (

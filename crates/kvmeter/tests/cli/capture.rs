@@ -173,6 +173,106 @@ fn a_killed_capture_is_read_as_far_as_it_goes_and_leaves_nothing_in_the_server()
     until("a server without watchers", watchers);
 }
 
+/// The programs of captures by eBPF that the kernel holds; none, said, where it has no such
+/// programs.
+fn loaded_captures() -> Option<usize> {
+    match syscall_trace::available().and_then(|()| syscall_trace::loaded_programs()) {
+        Ok(programs) => Some(programs.iter().filter(|(_, name)| name == "kvmeter_reads").count()),
+        Err(why) => {
+            eprintln!("SKIPPED: {why}");
+            None
+        }
+    }
+}
+
+/// What a raw client sends, with nothing waited for but the last answer.
+fn talk(place: &Place, request: &str, last: &str) {
+    let mut client = UnixStream::connect(place.file("socket")).unwrap();
+    client.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    client.write_all(request.as_bytes()).unwrap();
+    let (mut answer, mut piece) = (Vec::new(), [0; 512]);
+    while !answer.ends_with(last.as_bytes()) {
+        let length = client.read(&mut piece).unwrap();
+        assert!(length > 0, "{answer:?}");
+        answer.extend_from_slice(&piece[..length]);
+    }
+}
+
+/// A request of Redis.
+fn resp(words: &str) -> String {
+    let words: Vec<&str> = words.split(' ').collect();
+    let each = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+    format!("*{}\r\n{}", words.len(), each.collect::<String>())
+}
+
+/// Every request is there, also those of which a log does not have the command.
+#[test]
+fn what_a_server_reads_is_captured_whole() {
+    let Some(before) = loaded_captures() else { return };
+    for (program, scheme) in [("memcached", "memcached"), ("redis-server", "redis")] {
+        let place = Place::new();
+        let Some(mut server) = Server::of(&place, program) else { continue };
+        let url = url(&place, scheme);
+        loaded(&place, &url);
+        let asked = std::cell::Cell::new(0);
+        let capture = |out: &str| {
+            let words = ["workload", "capture", &url, "--method", "ebpf", "--time", "60s"];
+            let words = [&words[..], &["--json", "--quiet", "--out", out]].concat();
+            let mut command = place.command(&words);
+            let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            // The trace is made with its first request.
+            until("the capture's first request", || {
+                match scheme {
+                    "memcached" => talk(&place, "get a\r\n", "END\r\n"),
+                    _ => talk(&place, &resp("GET a"), "$-1\r\n"),
+                }
+                asked.set(asked.get() + 1);
+                place.file(out).exists()
+            });
+            assert!(loaded_captures() > Some(before));
+            child
+        };
+        let child = capture("t.kvtrace");
+        let bench = ["--ops", "4k", "--connections", "3", "--json", "--quiet"];
+        let bench = [&["bench", &url, "--workload", "etc", "--records", "2k"], &bench[..]].concat();
+        assert_eq!(place.run(&bench).json()["operations"], 4_000);
+        let requests = ["set n 0 0 1\r\n1", "incr n 1", "gat 0 n", "delete n", "get n"];
+        match scheme {
+            "memcached" => talk(&place, &(requests.join("\r\n") + "\r\n"), "DELETED\r\nEND\r\n"),
+            _ => {
+                let words = ["SET n 1", "INCR n", "GETDEL n", "DEL n", "GET n"];
+                talk(&place, &words.map(resp).concat(), ":0\r\n$-1\r\n");
+            }
+        }
+        let id = rustix::process::Pid::from_raw(child.id() as i32).unwrap();
+        // What it has copied is written down meanwhile.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        rustix::process::kill_process(id, rustix::process::Signal::INT).unwrap();
+        let done = command_output(child.wait_with_output().unwrap()).json();
+        assert_eq!((&done["ended_by"], &done["lost"]), (&"stopped".into(), &0.into()), "{done}");
+        let about = place.json(&["workload", "describe", "t.kvtrace", "--json"]);
+        // `bench` looks at what the store holds with a few more.
+        let requests = done["requests"].as_u64().unwrap();
+        let others = requests - 4_005;
+        assert!((1..asked.get() + 15).contains(&others), "{scheme}: {done}, asked {asked:?}");
+        let operations = about["operations"].as_array().unwrap();
+        let of = |name: &str| {
+            let of = operations.iter().find(|each| each["operation"] == name);
+            of.map_or(0, |each| each["requests"].as_u64().unwrap())
+        };
+        assert!(of("incr") == 1 && of("delete") >= 1 && of("get") > 3_700, "{scheme}: {about}");
+
+        // The end of the server ends a capture, and a kill leaves nothing in the kernel.
+        let child = capture("end.kvtrace");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        server.0.kill().unwrap();
+        server.0.wait().unwrap();
+        let done = command_output(child.wait_with_output().unwrap());
+        assert_eq!(done.code, 1, "{done:#?}");
+        assert_eq!(done.json()["ended_by"], "closed");
+    }
+}
+
 /// A server that greets like memcached and then answers in drops, or logs without an end of line.
 #[test]
 fn a_hostile_server_holds_no_capture() {
@@ -256,7 +356,7 @@ fn another_trace_is_captured_without_its_names() {
     capture(&["m.log", "--out", "x", "--keys", "plain", "--key-secret", "s"], &["--key-secret"]);
     place.write("s", "short");
     capture(&["m.log", "--out", "x", "--key-secret", "s"], &["--key-secret s", "openssl rand"]);
-    capture(&["spill:///x", "--out", "x"], &["no log of its requests"]);
+    capture(&["spill:///x", "--out", "x"], &["no server whose requests"]);
     capture(&["memcached://a,b", "--out", "x"], &["name one server"]);
     capture(&["redis://a?cluster=on", "--out", "x"], &["name one server"]);
     capture(&["memcached://a?protocol=binary", "--out", "x"], &["text protocol"]);

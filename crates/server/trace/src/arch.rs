@@ -31,21 +31,27 @@ pub(crate) struct Call {
 pub(crate) struct Registers {
     /// The first argument as it was at the entry, still there at the exit.
     pub first_argument: i16,
+    /// The second argument, likewise.
+    pub second_argument: i16,
     /// The number of the call.
     pub number: i16,
     pub number_is_word: bool,
 }
 
-/// `arch/x86/include/asm/ptrace.h`: `di`, `orig_ax`.
+/// `arch/x86/include/asm/ptrace.h`: `di`, `si`, `orig_ax`.
 #[cfg(target_arch = "x86_64")]
-pub(crate) const REGISTERS: Option<Registers> =
-    Some(Registers { first_argument: 112, number: 120, number_is_word: false });
+pub(crate) const REGISTERS: Option<Registers> = Some(Registers {
+    first_argument: 112,
+    second_argument: 104,
+    number: 120,
+    number_is_word: false,
+});
 
 /// `arch/arm64/include/asm/ptrace.h`: `orig_x0` (x0 itself holds the result at the exit),
-/// `syscallno`. Untested on such a machine.
+/// x1, `syscallno`. Untested on such a machine.
 #[cfg(target_arch = "aarch64")]
 pub(crate) const REGISTERS: Option<Registers> =
-    Some(Registers { first_argument: 272, number: 280, number_is_word: true });
+    Some(Registers { first_argument: 272, second_argument: 8, number: 280, number_is_word: true });
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 pub(crate) const REGISTERS: Option<Registers> = None;

@@ -1,6 +1,6 @@
 //! A small assembler of BPF instructions with labels.
 //!
-//! The two programs of this crate are about a hundred instructions together, so
+//! The programs of this crate have about a hundred instructions each, so
 //! they are written here instead of being compiled from C: building needs no
 //! clang and no linker, and what runs in the kernel can be read in one file.
 //! Encoding: `Documentation/bpf/standardization/instruction-set.rst` of Linux.
@@ -60,6 +60,7 @@ pub enum Alu {
     Add = 0x00,
     Sub = 0x10,
     Mul = 0x20,
+    Or = 0x40,
     And = 0x50,
     ShiftLeft = 0x60,
     ShiftRight = 0x70,
@@ -121,7 +122,8 @@ const MODE_ATOMIC: u8 = 0xc0;
 const SOURCE_REGISTER: u8 = 0x08;
 const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
-/// Source register of a 64-bit load that means "address inside a map's value".
+/// Source registers of a 64-bit load that mean "this map" and "address inside a map's value".
+const PSEUDO_MAP: u8 = 1;
 const PSEUDO_MAP_VALUE: u8 = 2;
 
 impl Assembler {
@@ -179,6 +181,11 @@ impl Assembler {
         self.wide(destination, 0, value as u32 as i32, (value >> 32) as u32 as i32);
     }
 
+    /// A map, as an argument of a helper.
+    pub fn map(&mut self, destination: Reg, map: i32) {
+        self.wide(destination, PSEUDO_MAP, map, 0);
+    }
+
     /// The address of the value of a one-entry array map, without a look-up.
     pub fn map_value(&mut self, destination: Reg, map: i32) {
         self.wide(destination, PSEUDO_MAP_VALUE, map, 0);
@@ -205,6 +212,12 @@ impl Assembler {
             }
             Operand::Constant(value) => self.push(code, register, 0, 0, value),
         }
+    }
+
+    /// Jumps to `label`.
+    pub fn jump(&mut self, label: Label) {
+        self.jumps.push((self.program.len(), label));
+        self.push(CLASS_JUMP, Reg::R0, 0, 0, 0);
     }
 
     /// Calls a kernel helper by its number; the result is in R0.

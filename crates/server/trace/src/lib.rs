@@ -7,6 +7,8 @@
 //! descriptor, by whichever threads. The programs see no payload: requests that
 //! arrive in one read, a pipelined batch, count as one.
 //!
+//! [`ReadCapture`] copies what such a process reads from its clients, by two more programs.
+//!
 //! Nothing is installed permanently: programs and memory belong to descriptors of this process and
 //! go with it, also when it is killed.
 //!
@@ -26,8 +28,10 @@
 mod arch;
 mod asm;
 mod btf;
+mod capture;
 mod histogram;
 mod layout;
+mod loading;
 mod programs;
 mod snapshot;
 mod sys;
@@ -36,6 +40,7 @@ mod tracer;
 mod unavailable;
 
 pub use arch::name_of;
+pub use capture::{LostReads, ReadCapture, SocketRead};
 pub use histogram::Histogram;
 pub use snapshot::Snapshot;
 pub use tracer::{Cost, CostWatch, Tracer, available, loaded_programs};

@@ -5,6 +5,8 @@
 //! Registers: R6 the program's arguments, R7 the number of the call (entry) or its
 //! result (exit), R8 this CPU's block of tallies, R9 the slot of the descriptor.
 
+pub(crate) mod capture;
+
 use crate::arch::{Registers, Role, calls_of};
 use crate::asm::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
 use crate::asm::{Alu, AssembleError, Assembler, Instruction, Label, Size, When};
@@ -13,10 +15,13 @@ use crate::layout::{BLOCK, Layout, SYSCALLS, slot, tally};
 
 /// Numbers of the kernel's helper functions.
 mod helper {
+    pub const MAP_LOOKUP_ELEM: i32 = 1;
     pub const KTIME_GET_NS: i32 = 5;
     pub const GET_SMP_PROCESSOR_ID: i32 = 8;
     pub const GET_CURRENT_PID_TGID: i32 = 14;
+    pub const PROBE_READ_USER: i32 = 112;
     pub const GET_NS_CURRENT_PID_TGID: i32 = 120;
+    pub const RINGBUF_OUTPUT: i32 = 130;
 }
 
 /// How the programs recognise the traced process.
@@ -113,6 +118,25 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// R0 = the number of the call that ends.
+    fn load_number(&mut self) {
+        self.a.load(Size::Double, R1, R6, 0);
+        let registers = self.plan.registers;
+        let size = if registers.number_is_word { Size::Word } else { Size::Double };
+        self.a.load(size, R0, R1, registers.number);
+    }
+
+    /// What follows the dispatch of the entry's calls: the descriptor is no longer a client's.
+    fn end_connections(&mut self, close: Label, connect: Label) {
+        self.a.place(close);
+        self.find_slot(self.done);
+        self.set_slot(slot::OTHER);
+        self.leave();
+        self.a.place(connect);
+        self.find_slot(self.done);
+        self.set_slot(slot::OUTGOING);
+    }
+
     /// R9 = the slot of the call's first argument, or goes to `too_high`.
     fn find_slot(&mut self, too_high: Label) {
         self.a.load(Size::Double, R1, R6, 0);
@@ -180,13 +204,7 @@ pub(crate) fn at_entry(plan: &ProgramPlan) -> Result<Vec<Instruction>, AssembleE
     w.count_and_leave(further, tally::FURTHER_WRITES);
     w.count_and_leave(untracked, tally::UNTRACKED);
 
-    w.a.place(close);
-    w.find_slot(w.done);
-    w.set_slot(slot::OTHER);
-    w.leave();
-    w.a.place(connect);
-    w.find_slot(w.done);
-    w.set_slot(slot::OUTGOING);
+    w.end_connections(close, connect);
     w.finish()
 }
 
@@ -226,9 +244,7 @@ pub(crate) fn at_exit(plan: &ProgramPlan) -> Result<Vec<Instruction>, AssembleEr
         std::array::from_fn(|_| w.a.label());
     w.a.load(Size::Double, R7, R6, 8);
     w.a.jump_if(When::AtMostSigned, R7, 0, w.done);
-    w.a.load(Size::Double, R1, R6, 0);
-    let size = if plan.registers.number_is_word { Size::Word } else { Size::Double };
-    w.a.load(size, R0, R1, plan.registers.number);
+    w.load_number();
     w.dispatch(Role::Wait, wait);
     w.dispatch(Role::Read, read);
     w.dispatch(Role::Receive, receive);

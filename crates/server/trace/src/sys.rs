@@ -1,12 +1,16 @@
-//! bpf(2) and the mapped memory behind it. All unsafe code of the crate is here.
+//! bpf(2) and the mapped memory behind it. All unsafe code of the crate is here and in [`ring`].
 #![allow(unsafe_code)]
 
+mod ring;
+
+pub(crate) use self::ring::Ring;
 use crate::asm::Instruction;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Commands of bpf(2), `include/uapi/linux/bpf.h`.
 mod command {
@@ -20,6 +24,7 @@ mod command {
 }
 
 const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_TYPE_PERCPU_ARRAY: u32 = 6;
 const MAP_MMAPABLE: u32 = 1 << 10;
 const PROG_TYPE_TRACING: u32 = 26;
 const ATTACH_RAW_TRACEPOINT: u32 = 23;
@@ -213,6 +218,28 @@ impl Drop for SharedMemory {
     }
 }
 
+/// Memory of one CPU at a time, which only programs in the kernel reach.
+pub(crate) struct Scratch(OwnedFd);
+
+impl Scratch {
+    /// So many bytes a CPU.
+    pub fn create(name: &str, bytes: usize) -> io::Result<Scratch> {
+        let mut attributes = MapCreate {
+            map_type: MAP_TYPE_PERCPU_ARRAY,
+            key_size: 4,
+            value_size: bytes as u32,
+            max_entries: 1,
+            map_name: kernel_name(name),
+            ..MapCreate::default()
+        };
+        bpf_descriptor(command::MAP_CREATE, &mut attributes).map(Scratch)
+    }
+
+    pub fn descriptor(&self) -> i32 {
+        self.0.as_raw_fd()
+    }
+}
+
 /// A program that is in the kernel but runs nowhere yet.
 pub(crate) struct Program(OwnedFd);
 
@@ -340,6 +367,15 @@ pub(crate) fn has_exited(process: &OwnedFd) -> bool {
     let mut poll = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry, exclusively borrowed; returns at once.
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}
+
+/// What `CLOCK_MONOTONIC`, which programs read, is behind the time of day.
+pub(crate) fn behind_the_day_ns() -> i128 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a structure that is exclusively borrowed.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as i128 - (i128::from(time.tv_sec) * 1_000_000_000 + i128::from(time.tv_nsec))
 }
 
 /// Device and inode of a file, for naming a namespace.

@@ -1,16 +1,14 @@
 //! Loads the programs, attaches them to their tracepoints, reads their counts.
 
 use crate::arch;
-use crate::btf;
-use crate::layout::{Layout, slot};
+use crate::layout::Layout;
+use crate::loading::{Pair, mark_sockets, no_memory};
 use crate::programs::{self, Identity, ProgramPlan};
 use crate::snapshot::Snapshot;
 use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
 use crate::target::{self, Target};
 use crate::unavailable::{UnavailableReason, reason_for, reason_for_all};
-use std::fs;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::Ordering;
 
 const ENTRY: &str = "kvmeter_entry";
 const EXIT: &str = "kvmeter_exit";
@@ -26,8 +24,7 @@ pub struct Tracer {
 
 /// The programs in the kernel with their memory.
 struct Loaded {
-    entry: Program,
-    exit: Program,
+    programs: Pair,
     tallies: SharedMemory,
     slots: SharedMemory,
 }
@@ -35,11 +32,7 @@ struct Loaded {
 impl Loaded {
     fn load(identity: Identity, layout: Layout) -> Result<Loaded, UnavailableReason> {
         let registers = arch::REGISTERS.ok_or(UnavailableReason::Architecture)?;
-        let [entry_point, exit_point] = tracepoints()?;
-        let memory = |name, bytes| {
-            SharedMemory::create(name, bytes)
-                .map_err(|error| reason_for("making shared memory", &error, String::new()))
-        };
+        let memory = |name, bytes| SharedMemory::create(name, bytes).map_err(no_memory);
         let tallies = memory("kvmeter_tallies", layout.tallies_bytes())?;
         let slots = memory("kvmeter_slots", layout.slots_bytes())?;
         let plan = ProgramPlan {
@@ -49,43 +42,10 @@ impl Loaded {
             tallies: tallies.descriptor(),
             slots: slots.descriptor(),
         };
-        let load = |name, tracepoint, program: Result<Vec<_>, crate::asm::AssembleError>| {
-            let program =
-                program.map_err(|error| UnavailableReason::Rejected { log: error.to_string() })?;
-            Program::load(name, tracepoint, &program)
-                .map_err(|(error, log)| reason_for("loading a BPF program", &error, log))
-        };
-        Ok(Loaded {
-            entry: load(ENTRY, entry_point, programs::at_entry(&plan))?,
-            exit: load(EXIT, exit_point, programs::at_exit(&plan))?,
-            tallies,
-            slots,
-        })
+        let programs =
+            Pair::load((ENTRY, programs::at_entry(&plan)), (EXIT, programs::at_exit(&plan)))?;
+        Ok(Loaded { programs, tallies, slots })
     }
-
-    fn attach(&self) -> Result<[Attached; 2], UnavailableReason> {
-        let attach = |program: &Program| {
-            program
-                .attach()
-                .map_err(|error| reason_for("attaching to a tracepoint", &error, String::new()))
-        };
-        // The exit last: a request is never begun that could not be ended.
-        Ok([attach(&self.entry)?, attach(&self.exit)?])
-    }
-}
-
-/// The type numbers of the two tracepoints.
-fn tracepoints() -> Result<[u32; 2], UnavailableReason> {
-    let no_types = |detail: String| UnavailableReason::NoTypes { detail };
-    let types =
-        fs::read(btf::VMLINUX).map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
-    let names = ["btf_trace_sys_enter", "btf_trace_sys_exit"];
-    let [entry, exit] = btf::find(&types, btf::KIND_TYPEDEF, names)
-        .map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
-    Ok([
-        entry.ok_or(UnavailableReason::NoTracepoint("sys_enter"))?,
-        exit.ok_or(UnavailableReason::NoTracepoint("sys_exit"))?,
-    ])
 }
 
 /// Whether processes can be traced here: loads and attaches the programs for
@@ -96,7 +56,7 @@ fn tracepoints() -> Result<[u32; 2], UnavailableReason> {
 pub fn available() -> Result<(), UnavailableReason> {
     // No process has the number 0.
     let loaded = Loaded::load(target::identity(0)?, Layout::new(1, 0))?;
-    loaded.attach().map(drop)
+    loaded.programs.attach().map(drop)
 }
 
 /// Number and name of all BPF programs in the kernel, whoever loaded them; those of
@@ -126,17 +86,8 @@ impl Tracer {
         target: Target,
     ) -> Result<Tracer, UnavailableReason> {
         let loaded = Loaded::load(identity, layout)?;
-        let attached = loaded.attach()?;
-        // After attaching, so that no connection is missed; a slot that the
-        // programs have set meanwhile is left as it is.
-        let slots = loaded.slots.words();
-        for (descriptor, outgoing) in target.sockets()? {
-            let state = if outgoing { slot::OUTGOING } else { slot::IDLE } as u64;
-            if let Some(slot) = slots.get(descriptor) {
-                let other = slot::OTHER as u64;
-                let _ = slot.compare_exchange(other, state, Ordering::Relaxed, Ordering::Relaxed);
-            }
-        }
+        let attached = loaded.programs.attach()?;
+        mark_sockets(&loaded.slots, &target)?;
         Ok(Tracer { _attached: attached, loaded, target })
     }
 
@@ -173,7 +124,7 @@ impl Tracer {
                 .run_time()
                 .map_err(|error| reason_for("reading run times", &error, String::new()))
         };
-        Ok([run_time(&self.loaded.entry)?, run_time(&self.loaded.exit)?])
+        Ok([run_time(&self.loaded.programs.entry)?, run_time(&self.loaded.programs.exit)?])
     }
 }
 
@@ -220,6 +171,7 @@ impl CostWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
     use std::thread;

@@ -53,7 +53,7 @@ impl fmt::Display for CaptureEnd {
                 "it ended because the server's log fell behind by more than --max-lag"
             }
             CaptureEnd::Stopped => "it was stopped",
-            CaptureEnd::Closed => "it ended early: the server closed the connection",
+            CaptureEnd::Closed => "it ended early: the server ended, or closed the connection",
             CaptureEnd::Source => "it is all of the source",
             CaptureEnd::Failed(_) => "it ended with an error",
         })

@@ -5,13 +5,14 @@ mod limits;
 mod secret;
 
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::{Args, ValueEnum, ValueHint};
-use execute::{LogLosses, ServerLog};
+use execute::{LogLosses, ServerLog, ServerReads};
 use model::{Bytes, Count, Span};
 use report::format;
 use serde_json::json;
@@ -30,16 +31,21 @@ use crate::output::Output;
 #[command(after_help = "Examples:\n  \
     kvmeter workload capture memcached://localhost --time 1m --out monday.kvtrace\n  \
     kvmeter workload capture 'redis://host?password_env=PW' --time 10s --out redis.kvtrace\n  \
+    kvmeter workload capture memcached://localhost --method ebpf --out all.kvtrace\n  \
     tcpdump -s 0 -w - port 11211 | kvmeter workload capture - --out captured.kvtrace\n  \
     kvmeter workload describe monday.kvtrace\n\n\
     No value is written, and of a key only a keyed hash, its length and the class of its prefix. \
     memcached's log costs little and leaves requests out where it is too slow; Redis' MONITOR can \
-    halve the server: docs/your-workload.md has what they cost.")]
+    halve the server; eBPF sees every command of a server here: docs/your-workload.md has what \
+    they cost.")]
 pub struct CaptureArgs {
     /// A running server (memcached://HOST, redis://HOST, valkey://HOST), or a trace or packet capture;
     /// `-` is standard input
     #[arg(value_name = "STORE|TRACE", value_hint = ValueHint::FilePath)]
     pub file: String,
+    /// How requests of a server are seen
+    #[arg(long, value_enum, default_value_t = Method::Log)]
+    pub method: Method,
     /// The trace that is written; it must not exist
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
@@ -67,6 +73,15 @@ pub struct CaptureArgs {
     /// Print what was captured as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// How requests of a server are seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Method {
+    /// The server's own log: memcached's `watch`, `MONITOR` of Redis
+    Log,
+    /// What the server's process on this machine reads from its clients, copied by eBPF
+    Ebpf,
 }
 
 /// How keys are written.
@@ -130,13 +145,19 @@ pub fn run(args: &CaptureArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         }
     };
     bar.finish_and_clear();
-    // Lines that the reader saw to be missing are among those that the server counts.
-    let lost = losses.map(|losses| losses.lines()).transpose();
-    let lost = lost.unwrap_or_else(|error| {
-        show.warn(&format!("how many requests the log left out is unknown: {error}"));
+    let lost = losses.as_ref().map(Losses::count).transpose().unwrap_or_else(|error| {
+        show.warn(&format!("how many requests were left out is unknown: {error}"));
         None
     });
+    // Lines that the reader saw to be missing are among those that the server counts.
     let lost = lost.unwrap_or(0).max(records.counts().lost());
+    if let Some(advice) = losses.filter(|_| lost > 0).map(|losses| losses.advice()) {
+        show.warn(&format!(
+            "{} of the requests are left out, {}: {advice}",
+            format::count(lost),
+            format::percent(lost as f64 / (lost + writer.requests()) as f64)
+        ));
+    }
     finish(args, writer, &records, (lost, &end), show)
 }
 
@@ -149,8 +170,39 @@ fn is_server(source: &str) -> bool {
 struct CaptureSource {
     records: TraceRecords,
     name: String,
-    /// Of a server's log.
-    losses: Option<LogLosses>,
+    /// Of a server.
+    losses: Option<Losses>,
+}
+
+/// What a capture of a server leaves out.
+enum Losses {
+    Log(LogLosses),
+    Reads(syscall_trace::LostReads),
+}
+
+impl Losses {
+    /// Lines of the log, or reads of a socket.
+    fn count(&self) -> Result<u64, execute::ExecuteError> {
+        match self {
+            Losses::Log(losses) => losses.lines(),
+            Losses::Reads(losses) => Ok(losses.reads()),
+        }
+    }
+
+    /// Why, and what helps.
+    fn advice(&self) -> &'static str {
+        match self {
+            Losses::Log(_) => {
+                "the buffers of the server's log were full; start memcached with `-o \
+                 worker_logbuf_size=4096,watcher_logbuf_size=16384` (KiB), or use --method ebpf or \
+                 a packet capture"
+            }
+            Losses::Reads(_) => {
+                "reads came faster than they were written down; capture for less time, or while \
+                 the machine has a free CPU"
+            }
+        }
+    }
 }
 
 fn open(
@@ -167,24 +219,38 @@ fn open(
         return Ok(CaptureSource { records, name, losses: None });
     }
     if options.format.is_some() {
-        return Err(request("--trace-format is of files; a server's log has its own format"));
+        return Err(request(
+            "--trace-format is of files; what a server is asked has its own format",
+        ));
     }
     let store = args.file.parse().map_err(|error: store::StoreError| request(error.to_string()))?;
-    let log = ServerLog::begin(&store)?;
-    if log.format == TraceFormat::RedisMonitor {
-        show.note(
-            "MONITOR makes the server send every command and value to this client too, which can \
-             halve its highest rate; it ends with this capture",
-        );
-    }
-    // A line that is no request ends no capture.
-    let options = TraceOptions { format: Some(log.format), skip_bad: u64::MAX, ..options };
-    let name = log.version.clone();
-    let (lines, losses) = log.lines(until, stop);
+    let (lines, losses, name, format): (Box<dyn Read + Send>, _, _, _) = match args.method {
+        Method::Log => {
+            let log = ServerLog::begin(&store)?;
+            if log.format == TraceFormat::RedisMonitor {
+                show.note(
+                    "MONITOR makes the server send every command and value to this client too, \
+                     which can halve its highest rate; it ends with this capture",
+                );
+            }
+            let (name, format) = (log.version.clone(), log.format);
+            let (lines, losses) = log.lines(until, stop);
+            (lines, Losses::Log(losses), name, format)
+        }
+        Method::Ebpf => {
+            let reads = ServerReads::begin(&store)?;
+            let name = reads.process.clone();
+            let (packets, losses) = reads.packets(until, stop);
+            (packets, Losses::Reads(losses), name, TraceFormat::PacketCapture)
+        }
+    };
+    // A line or a packet that is no request ends no capture.
+    let options = TraceOptions { format: Some(format), skip_bad: u64::MAX, ..options };
     let records = TraceRecords::read(store.to_string().into(), lines, &options);
     let records = records.map_err(|error| match error {
         TraceError::Empty { file } => request(format!(
-            "{file} served no request in {}; capture while it is in use, or longer (--time)",
+            "{file} served no request that could be seen; capture while it is in use, or longer \
+             than {} (--time)",
             args.time
         )),
         error => wrong(error),
@@ -244,15 +310,6 @@ fn finish(
         let size = format::bytes(bytes as f64);
         let all = format::count(requests);
         show.print(&format!("{}: {all} requests, {size}; {end}", args.out.display()))?;
-        if lost > 0 {
-            show.warn(&format!(
-                "the server left {} lines out of its log, {} of all: its buffers were full; start \
-                 memcached with `-o worker_logbuf_size=4096,watcher_logbuf_size=16384` (KiB), or \
-                 capture packets with tcpdump",
-                format::count(lost),
-                format::percent(lost as f64 / (lost + requests) as f64)
-            ));
-        }
         if counts.skipped() > 0 {
             show.warn(&format!("{} malformed records are left out", counts.skipped()));
         }
