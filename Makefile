@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CURDIR)/target
 BIN := $(CARGO_TARGET_DIR)/release/kvmeter
 
 .DEFAULT_GOAL := help
-.PHONY: docs dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-fleet test-dpdk fuzz fuzz-long build bench install setup setup-quickstart setup-test test-bundled
+.PHONY: docs dist test-dist test-long help quickstart mbwu-demo test test-arm test-interleavings test-crashes test-fleet test-dpdk test-lab fuzz fuzz-long build bench install setup setup-quickstart setup-test setup-lab test-bundled
 
 help:
 	@echo "make quickstart   install what is missing, build, run the quickstart study"
@@ -15,6 +15,7 @@ help:
 	@echo "make test-interleavings   Spill's threads in many orders"
 	@echo "make test-crashes Spill's simulated disk: a crash at every system call (takes long)"
 	@echo "make test-fleet   studies on several machines, by ssh and Slurm: hosts that die, jobs that end (minutes)"
+	@echo "make test-lab     kvmeter in QEMU guests: other machines, disks that fail, power cuts; CASE=nvme for one"
 	@echo "make test-bundled the RocksDB that the feature rocksdb-bundled links in (compiles it first)"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
 	@echo "make build        build $(BIN)"
@@ -57,6 +58,9 @@ setup-quickstart:
 setup-test:
 	@scripts/setup build quickstart test
 
+setup-lab:
+	@scripts/setup build lab
+
 # Skips what is not installed, and says so.
 test-arm:
 	@scripts/test-arm
@@ -69,10 +73,12 @@ test: setup-test
 	$(MAKE) test-interleavings
 	@$(MAKE) --no-print-directory test-dpdk
 	@$(MAKE) --no-print-directory test-arm
+	@scripts/test-lab --quick
 	RUSTDOCFLAGS="--deny warnings" cargo doc --release --locked --workspace --no-deps --quiet
 	$(MAKE) fuzz FUZZ_SECONDS=5
 	@echo "left to 'make test-long': crashes at every system call, all extreme values and failing stores,"
-	@echo "the command over DPDK, Spill on 64-bit Arm, long fuzzing, RocksDB linked in, what is installed"
+	@echo "the command over DPDK, Spill on 64-bit Arm, long fuzzing, RocksDB linked in, what is installed;"
+	@echo "to 'make test-lab': other machines, disks that fail, power cuts"
 
 # Whole, what `make test` runs a part of; and what it leaves out: Spill's threads on 64-bit Arm, the
 # long parsers, RocksDB linked in, everything that can be installed.
@@ -99,6 +105,10 @@ test-crashes:
 test-fleet: setup-test
 	KVMETER_TEST_ALL=1 cargo test --release --locked --package fleet
 	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --test cli -- fleet:: slurm:: --test-threads 1
+
+# Machines that the developers' is not. `make test` boots one guest; CASE names one or some.
+test-lab: setup-lab build
+	@scripts/test-lab $(CASE)
 
 # The feature `dpdk`, which nothing else needs: virtual devices, no card and no huge pages. Skips
 # where libdpdk is not installed, and says so.
