@@ -27,6 +27,8 @@ class Case:
     disks: list[int] = field(default_factory=list)
     # Words for the kernel's command line.
     kernel_words: str = ""
+    # Other than KVM where it works, else TCG with a thread for each CPU.
+    accelerator: str = ""
     arch: str = "amd64"
     suite: str = ""
     kernel: str = ""

@@ -18,7 +18,7 @@ BASE_MODULES = ["virtio_pci", "virtio_console", "virtio_blk", "virtio_net"]
 class Laboratory:
     """Prepares a case, boots its guests and collects what they say."""
 
-    def __init__(self, name: str, case: Case):
+    def __init__(self, name: str, case: Case, broken: bool = False):
         self.name, self.case = name, case
         self.place = cache() / "work" / name
         shutil.rmtree(self.place, ignore_errors=True)
@@ -28,6 +28,8 @@ class Laboratory:
         self.figures: list[str] = []
         self.notes: list[str] = []
         self.boots, self.accelerator = 0, "tcg"
+        # A word for the script: break what the case checks, so that it must fail.
+        self.broken = "lab_broken=1" if broken else ""
         self.deadline = time.monotonic() + case.limit_s
 
     def prepare(self) -> None:
@@ -35,28 +37,35 @@ class Laboratory:
         packages = Packages(case.arch, case.suite)
         self.kernel = packages.kernel(case.kernel)
         tools = Packages(case.arch)
-        roots = [tools.tree(["busybox-static", "libc6", "libgcc-s1", "jq", *case.packages])]
+        roots = [tools.tree(["busybox-static", "libc6", "libgcc-s1", "bash", "jq", *case.packages])]
         archive = Archive(TRIPLETS[case.arch])
         archive.file("init", (HERE / "guest/init").read_bytes())
         archive.file("lab/lib.sh", (HERE / "guest/lib.sh").read_bytes())
         archive.file("lab/case.sh", case.script.encode())
+        archive.file("etc/passwd", b"root:x:0:0::/root:/bin/sh\nlab:x:1000:1000::/tmp:/bin/sh\n", 0o644)
+        archive.file("etc/group", b"root:x:0:\nlab:x:1000:\n", 0o644)
         archive.file("bin/busybox", (roots[0] / "bin/busybox").read_bytes())
         # A program that was built here wants this machine's C library, which is the newer one.
         own = [Path("/"), *roots] if case.arch == "amd64" else roots
         for name in case.binaries:
             archive.program(f"lab/bin/{name}", program(name, case.arch), own)
-        for name in ["usr/bin/jq", *case.programs]:
+        for name in ["bin/bash", "usr/bin/jq", *case.programs]:
             # busybox has some of the names, and `/lab/bin` comes last.
             archive.program(f"usr/sbin/{Path(name).name}", archive.find(name, roots), roots)
         for name, path in case.files.items():
             archive.file(name, (HERE.parents[1] / path).read_bytes())
         archive.modules(self.kernel, [*BASE_MODULES, *case.modules])
-        self.initramfs = self.place / "initramfs"
+        self.initramfs, self.archive = self.place / "initramfs", archive
         archive.write(self.initramfs)
         for number, size in enumerate(case.disks):
             self.blank(number, size)
         if kvm_works(case.arch, self.kernel.image, cache() / "kvm"):
             self.accelerator = "kvm"
+
+    def extra(self, name: str, content: bytes) -> None:
+        """Another file in the next guests."""
+        self.archive.file(name, content)
+        self.archive.write(self.initramfs)
 
     def disk(self, number: int) -> Path:
         return self.place / f"disk{number}"
@@ -70,11 +79,11 @@ class Laboratory:
         """Starts a guest. `words` are variables of its script: `lab_round=3`."""
         case = self.case
         qemu, arguments, console = MACHINES[case.arch]
-        accelerator = "kvm" if self.accelerator == "kvm" else "tcg,thread=multi"
+        accelerator = case.accelerator or ("kvm" if self.accelerator == "kvm" else "tcg,thread=multi")
         command = [qemu, *arguments, "-accel", accelerator, "-cpu", "host" if accelerator == "kvm" else case.cpu]
         command += ["-smp", case.smp, "-m", case.memory, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
         command += ["-kernel", str(self.kernel.image), "-initrd", str(self.initramfs)]
-        command += ["-append", f"console={console} quiet panic=-1 {case.kernel_words} {words}"]
+        command += ["-append", f"{console} quiet panic=-1 {case.kernel_words} {self.broken} {words}"]
         command += ["-serial", f"file:{self.place}/console{self.boots}"]
         command += ["-device", "virtio-serial-pci", "-chardev", "stdio,id=lab,signal=off", "-device", "virtconsole,chardev=lab"]
         for number in range(len(case.disks)):
@@ -86,8 +95,8 @@ class Laboratory:
         self.log.flush()
         return Guest(command, self.place, self.log)
 
-    def listen(self, guest: Guest, until: str | None = None, host: dict | None = None) -> bool:
-        """Collects a guest's lines to its end, or to a line that begins with `until`; whether it came."""
+    def listen(self, guest: Guest, until: str | None = None, host: dict | None = None, seen: dict | None = None) -> None:
+        """Collects a guest's lines to its end, or to a line that begins with `until`."""
         ended = False
         while True:
             try:
@@ -100,23 +109,40 @@ class Laboratory:
                     raise Broken(f"QEMU ended with {guest.process.returncode}: {self.tail()}")
                 if until or not ended:
                     raise Broken(f"the guest ended before its script: {self.tail()}")
-                return False
-            kind, _, rest = line.partition(" ")
-            if kind == "check":
-                self.check(rest.startswith("ok "), rest.partition(" ")[2])
-            elif kind == "figure":
-                self.figures.append(rest)
-            elif kind == "note":
-                self.notes.append(rest)
-            elif kind == "host":
-                word, _, rest = rest.partition(" ")
-                guest.answer(str((host or {})[word](guest, rest)))
-            elif kind == "end":
-                ended = True
-                if rest != "0":
-                    raise Broken(f"the guest's script ended with {rest}")
+                return
+            ended |= self.take(guest, line, host or {}, {} if seen is None else seen)
             if until and line.startswith(until):
-                return True
+                return
+
+    def listen_until(self, guest: Guest, moment: float, seen: dict, done) -> None:
+        """Collects lines up to a moment, to the guest's end, or until `done`."""
+        while time.monotonic() < min(moment, self.deadline) and not done():
+            try:
+                line = guest.line(min(moment, time.monotonic() + 0.2))
+            except TimeoutError:
+                continue
+            if line is None:
+                return
+            self.take(guest, line, {}, seen)
+
+    def take(self, guest: Guest, line: str, host: dict, seen: dict) -> bool:
+        """One line of a guest; whether it is the script's end. Other words than these are counted in
+        `seen`, or have their number there."""
+        kind, _, rest = line.partition(" ")
+        if kind == "check":
+            self.check(rest.startswith("ok "), rest.partition(" ")[2])
+        elif kind == "figure":
+            self.figures.append(rest)
+        elif kind == "note":
+            self.notes.append(rest)
+        elif kind == "host":
+            word, _, rest = rest.partition(" ")
+            guest.answer(str(host[word](guest, rest)))
+        elif kind == "end" and rest != "0":
+            raise Broken(f"the guest's script ended with {rest}")
+        else:
+            seen[kind] = int(rest) if rest.isdigit() else seen.get(kind, 0) + 1
+        return kind == "end"
 
     def check(self, passed: bool, name: str) -> None:
         self.checks.append((passed, name))

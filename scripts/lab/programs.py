@@ -11,7 +11,7 @@ from packages import Missing
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = {"amd64": None, "arm64": "aarch64-unknown-linux-gnu"}
 # The package of each test program.
-TESTS = {"spill": "spill", "sim": "spill", "model": "spill", "host": "host", "knobs": "host", "store": "store", "micro": "micro"}
+TESTS = {"spill": "spill", "sim": "spill", "host": "host", "counters": "host"}
 
 
 def program(name: str, arch: str) -> Path:

@@ -578,6 +578,17 @@ fn the_running_kernel_counts_this_process() {
             assert!(reason.contains("paranoid") || reason.contains("refused"), "{reason}");
         }
     }
+    // Of this machine's own counters, where it has some. The laboratory of virtual machines reads
+    // these lines.
+    for name in ["instructions", "cycles"] {
+        match find(&readings, name).value() {
+            Some(count) => {
+                assert!(count > 1e5, "{name}: {count}");
+                println!("counted {name}: {count}");
+            }
+            None => println!("not counted: {name}: {}", why(&readings, name).0),
+        }
+    }
 }
 
 /// An event that no kernel has is refused by the real one with a reason.

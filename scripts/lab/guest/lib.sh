@@ -22,15 +22,19 @@ check() {
     report "$name" "$code"
 }
 
-# expect NAME CODE PATTERN COMMAND...: the command ends so, and says something like PATTERN.
+# expect NAME CODE PATTERN COMMAND...: the command ends with CODE (or `[12]`), and says something like
+# PATTERN.
 expect() {
     name=$1; code=$2; pattern=$3; shift 3
     "$@" >/tmp/out 2>&1; got=$?
     cat /tmp/out
-    if [ "$got" != "$code" ]; then report "$name" "exit code $got, not $code"
+    if ! echo "$got" | grep -qx -- "$code"; then report "$name" "exit code $got, not $code"
     elif ! grep -Eq -- "$pattern" /tmp/out; then report "$name" "it says nothing like /$pattern/"
     else report "$name" ""; fi
 }
+
+# holds EXPRESSION: as jq computes it; what is not a number does not hold.
+holds() { echo "holds: $1"; jq -en "$1"; }
 
 # ask WORDS...: what the host answers to them.
 ask() { say "host $*"; read -r answer <&3; echo "$answer"; }

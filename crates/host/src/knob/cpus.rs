@@ -54,7 +54,7 @@ impl Knob for Cpus {
         let place = place(root)?;
         let online = topology::online(root)?;
         let cpus = match level {
-            "all" => online.clone(),
+            "all" => allowed(&online),
             level if level.starts_with("node") => {
                 let nodes = numa::nodes(root)?;
                 let node = nodes.iter().find(|node| level == format!("node{}", node.number));
@@ -70,11 +70,30 @@ impl Knob for Cpus {
         if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
             return Err(KnobRefusal::Level(format!("CPU {cpu} is not online")));
         }
+        let allowed = allowed(&online);
+        if let Some(cpu) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            let allowed = cpu_list::show(&allowed);
+            let text =
+                format!("the cpuset of this process allows CPUs {allowed}, and not CPU {cpu}");
+            return Err(KnobRefusal::Level(text));
+        }
         let (old, new) = (place.read(root)?, cpu_list::show(&cpus));
         let write =
             KnobWrite { place, old: Some(old.clone()), new, after: RestoreAction::Released };
         let writes = if old == write.new { Vec::new() } else { vec![write] };
         Ok(KnobChange { writes, prove: prove(cpus) })
+    }
+}
+
+/// Those that the control group's cpuset leaves: the kernel cuts a mask to them. A thread of its own
+/// finds out, since this one's mask must stay.
+fn allowed(online: &[u32]) -> Vec<u32> {
+    let mask = online.to_vec();
+    let find = move || ::affinity::restrict(&mask).and_then(|()| ::affinity::of_thread());
+    match std::thread::spawn(find).join() {
+        Ok(Ok(cpus)) => cpus,
+        // Then the write itself will say why.
+        _ => online.to_vec(),
     }
 }
 

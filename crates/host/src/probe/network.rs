@@ -1,5 +1,6 @@
 //! Traffic of the network interfaces
-//! (`Documentation/ABI/testing/sysfs-class-net-statistics`).
+//! (`Documentation/ABI/testing/sysfs-class-net-statistics`), and TCP's own count of lost segments
+//! (RFC 4022, `tcpRetransSegs`).
 
 use model::{Scope, Unavailable, Unit};
 
@@ -9,6 +10,9 @@ use crate::root::Root;
 
 const NET: &str = "/sys/class/net";
 const LOOPBACK: &str = "lo";
+/// Of this process's network namespace.
+const SNMP: &str = "/proc/net/snmp";
+const RETRANSMITS: &str = "tcp.retransmits";
 
 pub(super) const SPEC: ProbeSpec =
     ProbeSpec::new("network", SIGNALS, "/sys/class/net/*/statistics", init);
@@ -21,6 +25,7 @@ const SIGNALS: &[Signal] = &[
     nic("nic.dropped", Unit::Count, "/sys/class/net/*/statistics: rx_dropped + tx_dropped"),
     nic("nic.errors", Unit::Count, "/sys/class/net/*/statistics: rx_errors + tx_errors"),
     nic("nic.loopback", Unit::Bytes, "/sys/class/net/lo/statistics: tx_bytes"),
+    nic(RETRANSMITS, Unit::Count, "/proc/net/snmp: Tcp RetransSegs"),
 ];
 
 /// The files that make a signal, of every interface with a device.
@@ -51,7 +56,7 @@ fn init(root: &Root, _: &Context) -> Result<Box<dyn Probe>, Unavailable> {
     let (root, names) = (root.clone(), devices.clone());
     let counters = Counters::plain(SIGNALS, move || read_counters(&root, &names));
     let devices = devices.join(", ");
-    Ok(Box::new(OfDevices { counters, devices, except: &["nic.loopback"] }))
+    Ok(Box::new(OfDevices { counters, devices, except: &["nic.loopback", RETRANSMITS] }))
 }
 
 fn read_counters(root: &Root, devices: &[String]) -> CounterValues {
@@ -70,5 +75,41 @@ fn read_counters(root: &Root, devices: &[String]) -> CounterValues {
     };
     let mut values: Vec<Result<u64, Unavailable>> = FILES.iter().map(|files| sum(files)).collect();
     values.push(read(LOOPBACK, "tx_bytes"));
+    values.push(retransmits(root));
     Ok(values)
+}
+
+/// The file has two lines for each protocol: names, then values.
+fn retransmits(root: &Root) -> Result<u64, Unavailable> {
+    let text = root.text(SNMP)?;
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp:"));
+    let (names, values) = (lines.next(), lines.next());
+    let mut pairs = names
+        .into_iter()
+        .flat_map(str::split_whitespace)
+        .zip(values.into_iter().flat_map(str::split_whitespace));
+    let value =
+        pairs.find(|(name, _)| *name == "RetransSegs").and_then(|(_, value)| value.parse().ok());
+    value.ok_or_else(|| {
+        Unavailable::new(format!("{SNMP} has no RetransSegs"), "use a kernel with TCP over IPv4")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retransmits_are_found_by_their_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("proc/net/snmp");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        let text =
+            "Ip: Forwarding\nIp: 1\nTcp: InSegs OutSegs RetransSegs\nTcp: 70 80 9\nUdp: InErrors\n";
+        std::fs::write(&file, text).unwrap();
+        let root = Root::at(folder.path());
+        assert_eq!(retransmits(&root).ok(), Some(9));
+        std::fs::write(&file, "Ip: Forwarding\nIp: 1\n").unwrap();
+        assert!(retransmits(&root).is_err());
+    }
 }

@@ -11,4 +11,5 @@ mod named_files;
 mod named_items;
 mod prose;
 mod signals;
+mod tested_on;
 mod tree;

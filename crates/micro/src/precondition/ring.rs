@@ -27,7 +27,7 @@ pub(super) struct WriteRing<'a> {
     /// Numbers of idle slots.
     idle: Vec<usize>,
     stamp: u64,
-    /// The first failure, and the number of later ones.
+    /// The failed write of the lowest offset, and the number of others.
     failed: Option<(WriteFailure, usize)>,
 }
 
@@ -166,13 +166,7 @@ impl<'a> WriteRing<'a> {
                 (Some(error), _) => {
                     let offset = slot.offset + slot.done as u64;
                     self.idle.push(number);
-                    match &mut self.failed {
-                        Some((_, further)) => *further += 1,
-                        None => {
-                            let failure = WriteFailure { offset, length: rest as u32, error };
-                            self.failed = Some((failure, 0));
-                        }
-                    }
+                    note(&mut self.failed, WriteFailure { offset, length: rest as u32, error });
                 }
                 (None, 0) => self.idle.push(number),
                 // The rest of a short write.
@@ -182,7 +176,7 @@ impl<'a> WriteRing<'a> {
         Ok(written)
     }
 
-    /// Waits for all writes in flight, then returns the first failure.
+    /// Waits for all writes in flight, then returns the failure of the lowest offset.
     pub(super) fn finish(&mut self) -> Result<u64, WriteError> {
         /// A device without completions for this time hangs.
         const COMPLETION_TIMEOUT: Duration = Duration::from_secs(120);
@@ -217,11 +211,37 @@ impl<'a> WriteRing<'a> {
     }
 }
 
+/// Keeps the lowest offset. The kernel merges adjacent writes into one request, and each of them
+/// fails with it, in any order: the request, and what the kernel's log names, begins with the lowest.
+fn note(failed: &mut Option<(WriteFailure, usize)>, failure: WriteFailure) {
+    *failed = Some(match failed.take() {
+        None => (failure, 0),
+        Some((known, further)) if known.offset <= failure.offset => (known, further + 1),
+        Some((_, further)) => (failure, further + 1),
+    });
+}
+
 impl Drop for WriteRing<'_> {
     fn drop(&mut self) {
         // The kernel may still read the slots' memory, so a write that hangs leaks it.
         if self.under_way() > 0 && self.finish().is_err() && self.under_way() > 0 {
             self.slots.drain(..).for_each(std::mem::forget);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_merged_writes_the_lowest_is_named() {
+        let mut failed = None;
+        for offset in [512, 256, 768] {
+            let error = io::Error::from_raw_os_error(libc::EIO);
+            note(&mut failed, WriteFailure { offset, length: 256, error });
+        }
+        let named = failed.map(|(failure, further)| (failure.offset, further));
+        assert_eq!(named, Some((256, 2)));
     }
 }

@@ -13,6 +13,7 @@ mod disk;
 mod disk_full;
 mod faults;
 mod history;
+mod power_loss;
 mod process_kill;
 mod random;
 mod rejections;

@@ -22,19 +22,19 @@ const STORE_DIR: &str = "SPILL_TEST_PLACE";
 const MODE: &str = "SPILL_TEST_MODE";
 const WRITERS: &str = "SPILL_TEST_WRITERS";
 
-fn traffic() -> Traffic {
+pub fn traffic() -> Traffic {
     Traffic { seed: 21, keys: 300, max_value_len: 12_000 }
 }
 
 /// Writers beside a thread that makes checkpoints, with kills during the opening as well.
 const MOST_WRITERS: usize = 3;
 
-fn options(mode: usize) -> Options {
+pub fn options(mode: usize) -> Options {
     Options { background: true, ..settings::tiny(settings::MODES[mode]) }
 }
 
 /// The tables of each writer, by number of writers.
-fn tables(writers: usize) -> &'static [&'static [usize]] {
+pub fn tables(writers: usize) -> &'static [&'static [usize]] {
     match writers {
         1 => &[&[0, 1, 2]],
         2 => &[&[0, 1], &[2]],
@@ -47,7 +47,7 @@ fn tables(writers: usize) -> &'static [&'static [usize]] {
 const DROP_INTERVALS: [usize; 3] = [331, 331, 31];
 
 /// The write of this number by a writer with these tables.
-fn write(tables: &[usize], mode: usize, number: usize) -> Write {
+pub fn write(tables: &[usize], mode: usize, number: usize) -> Write {
     let drops = DROP_INTERVALS[mode];
     if number % drops == drops - 1 {
         return Write::DropTable(tables[number / drops % tables.len()]);
