@@ -51,7 +51,7 @@ class Archive:
                 path = root / folder / name
                 if path.is_file():
                     return path
-        raise Missing(f"{name} is in none of {', '.join(map(str, roots))}")
+        raise FileNotFoundError(f"{name} is in none of {', '.join(map(str, roots))}")
 
     def modules(self, kernel: Kernel, names: list[str]) -> None:
         """Modules with what they depend on, and `order` with their names in loading order."""

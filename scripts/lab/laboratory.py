@@ -27,6 +27,7 @@ class Laboratory:
         self.checks: list[tuple[bool, str]] = []
         self.figures: list[str] = []
         self.notes: list[str] = []
+        self.guest: Guest | None = None
         self.boots, self.accelerator = 0, "tcg"
         # A word for the script: break what the case checks, so that it must fail.
         self.broken = "lab_broken=1" if broken else ""
@@ -91,9 +92,16 @@ class Laboratory:
             command += ["-device", f"virtio-blk-pci,drive=disk{number},serial=disk{number}"]
         command += [word.replace("{dir}", str(self.place)) for word in [*case.machine, *machine]]
         self.boots += 1
+        self.stop()
         self.log.write(f"$ {' '.join(command)}\n")
         self.log.flush()
-        return Guest(command, self.place, self.log)
+        self.guest = Guest(command, self.place, self.log)
+        return self.guest
+
+    def stop(self) -> None:
+        """No guest outlives its case."""
+        if self.guest:
+            self.guest.kill()
 
     def listen(self, guest: Guest, until: str | None = None, host: dict | None = None, seen: dict | None = None) -> None:
         """Collects a guest's lines to its end, or to a line that begins with `until`."""

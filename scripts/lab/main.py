@@ -1,8 +1,8 @@
 """The laboratory's command: which cases run, in which order, and what came of them."""
 
 import importlib
-import os
 import shutil
+import signal
 import sys
 import time
 from dataclasses import replace
@@ -55,6 +55,8 @@ def play(name: str, case: Case, broken: bool) -> str:
         return "SKIPPED"
     except Broken as error:
         trouble = str(error)
+    finally:
+        lab.stop()
     failed = [text for passed, text in lab.checks if not passed]
     # With --broken the case breaks what it checks, and passes if it finds that out.
     result = "FAILED" if bool(failed or trouble) != broken else "ok"
@@ -74,6 +76,8 @@ def play(name: str, case: Case, broken: bool) -> str:
 
 def main() -> int:
     words = sys.argv[1:]
+    # An end by a signal ends the guest, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.path.insert(0, str(Path(__file__).resolve().parent))
     if "--list" in words:
         for name in names_of_cases():

@@ -62,8 +62,16 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         return ExitCode::SUCCESS;
     }
-    crate::output::write_stderr(&format!("error: {error:#}"));
+    crate::output::write_stderr(&format!("error: {}", sentence(error)));
     ExitCode::from(code(error))
+}
+
+/// The error with its causes, each once: many errors already end with the words of their cause.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |text, cause| {
+        let cause = cause.to_string();
+        if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
+    })
 }
 
 /// Whether the reader of the output has closed its end.
@@ -107,4 +115,18 @@ fn code(error: &anyhow::Error) -> u8 {
         }
     }
     1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let source = std::io::Error::other("the disk is gone");
+        let known = record::RecordError::Io { path: "r.sqlite".into(), source };
+        assert_eq!(sentence(&known.into()), "r.sqlite: the disk is gone");
+        let outer = anyhow::Error::from(std::io::Error::other("no route")).context("agent 2");
+        assert_eq!(sentence(&outer), "agent 2: no route");
+    }
 }

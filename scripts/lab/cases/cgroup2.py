@@ -64,7 +64,7 @@ mbwu-rig --devices 2 --iops 120 --size 64M -- kvmeter run /lab/units.toml --out 
 code=$?; cat /tmp/out
 report "work units under io.max" "$([ $code = 0 ] || echo exit code $code)"
 kvmeter mbwu /tmp/units.sqlite --json >/tmp/units.json; cat /tmp/units.json
-units=$(jq -r '.mbwus.mean? // .mbwus' /tmp/units.json)
+units=$(jq -r .units /tmp/units.json)
 figure "work units of two loop devices under io.max: $units"
 check "they are 2.0 within 5 %" holds "$units > 1.9 and $units < 2.1"
 mbwu-rig --devices 2 --iops 120 --size 64M --cpu 4 -- kvmeter run /lab/units.toml --out /tmp/cpu.sqlite --set mbwu.rounds=6 >/tmp/out 2>&1

@@ -14,6 +14,12 @@ STATES = int(os.environ.get("KVMETER_LAB_REPEATS", "24"))
 SCRIPT = r"""
 size=$(blockdev --getsz /dev/vda)
 linear() { echo "0 $size linear /dev/vda 0"; }
+# create NAME TABLE: without udev no link to the device is made.
+create() {
+    dmsetup create $1 --noudevsync --noudevrules --table "$2" || fail "dmsetup create: $2"
+    mkdir -p /dev/mapper
+    ln -sf /dev/$(dmsetup info -c --noheadings -o blkdevname $1) /dev/mapper/$1
+}
 # become TABLE: from one moment to the next; what waits is not written first.
 become() { dmsetup suspend --noflush --nolockfs d; dmsetup reload d --table "$1"; dmsetup resume d; }
 round() {
@@ -57,7 +63,7 @@ base)
     mkfs.ext4 -q -F /dev/vda || fail "mkfs"
     ;;
 fail)
-    dmsetup create d --table "$(linear)"
+    create d "$(linear)"
     mount /dev/mapper/d /disk || fail "mount"
     check "a store" round 0 0 100
     check "a results file" bench
@@ -86,7 +92,7 @@ fail)
     umount /disk
     ;;
 log)
-    dmsetup create d --table "0 $size log-writes /dev/vda /dev/vdb"
+    create d "0 $size log-writes /dev/vda /dev/vdb"
     mount /dev/mapper/d /disk || fail "mount"
     mkfifo /tmp/marks
     # A mark stands behind what it promises: it is made after the acknowledgement.
@@ -109,7 +115,7 @@ look)
     # One state behind the other on a disk.
     at=0
     while IFS=, read -r floor started known; do
-        echo "0 $size linear /dev/vdb $((at * size))" | dmsetup create s
+        create s "0 $size linear /dev/vdb $((at * size))"
         if mount /dev/mapper/s /disk 2>/tmp/out; then
             if [ -d /disk/store ] || [ "$floor" != 0 ]; then
                 : >/tmp/ledger

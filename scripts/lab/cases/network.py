@@ -27,14 +27,16 @@ link() {
 load() { kvmeter bench memcached://10.9.0.2:11211 -w etc -n 500 -t 6s --warm-up 1s -j 1 -c 1 --rate 5 --json --quiet -o /tmp/results.sqlite "$@"; }
 value() { jq -r ".readings[] | select(.signal == \"$1\") | .answer.value // (\"unavailable: \" + .answer.unavailable.reason)" $2; }
 p50() { jq -r '.service_us.read.p50' $1; }
+# The shortest one: of the others an emulated CPU that shares its host adds milliseconds.
+least() { jq -r '.service_us.read.min' $1; }
 load >/tmp/base.json 2>/tmp/err || cat /tmp/err
-base=$(p50 /tmp/base.json)
-figure "service time without delay: $base us (median)"
+base=$(least /tmp/base.json)
+figure "service time without delay: least $base us, median $(p50 /tmp/base.json) us"
 for ms in 10 50; do
     link delay ${ms}ms
     load >/tmp/delay.json 2>/tmp/err || cat /tmp/err
-    got=$(p50 /tmp/delay.json); want=$((ms * 2000)); [ -z "${lab_broken:-}" ] || want=$((want + 10000))
-    figure "$ms ms each way: $got us, $(jq -n "$got - $base - $want") us beside base and delay"
+    got=$(least /tmp/delay.json); want=$((ms * 2000)); [ -z "${lab_broken:-}" ] || want=$((want + 10000))
+    figure "$ms ms each way: least $got us, $(jq -n "$got - $base - $want") us beside base and delay; median $(p50 /tmp/delay.json) us"
     check "$ms ms each way: base + delay within 5 %" holds "($got - $base - $want | fabs) < 0.05 * ($base + $want)"
 done
 link delay 20ms 5ms
@@ -62,7 +64,7 @@ sleep 3
 link delay 25ms
 kvmeter bench memcached://10.9.0.2:11211 -w etc -n 500 -t 5s --warm-up 1s -j 2 -c 1 --rate 40 --json --quiet \
     --agents 10.9.0.1,10.9.0.2 --agent-token-file /tmp/token -o /tmp/agents.sqlite >/tmp/agents.json 2>/tmp/err
-code=$?; cp /tmp/err /tmp/out
+code=$?; cp /tmp/err /tmp/out; jq -c '{valid, invalid_because, errors, operations, threads}' /tmp/agents.json >>/tmp/out 2>&1
 report "two agents over a link of 25 ms" "$([ $code = 0 ] || echo exit code $code)"
 figure "agents: $(jq -c '[.readings[] | select(.signal | startswith("agents.")) | {(.signal): .answer.value}]' /tmp/agents.json)"
 bound=$(value agents.clock_bound /tmp/agents.json)

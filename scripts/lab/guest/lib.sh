@@ -16,7 +16,7 @@ report() { # NAME CODE-OR-EMPTY: what /tmp/out holds goes along with a failure
 
 # check NAME COMMAND...: the command ends with 0.
 check() {
-    name=$1; shift
+    local name=$1 code; shift
     if "$@" >/tmp/out 2>&1; then code=; else code="exit code $?"; fi
     cat /tmp/out
     report "$name" "$code"
@@ -25,7 +25,7 @@ check() {
 # expect NAME CODE PATTERN COMMAND...: the command ends with CODE (or `[12]`), and says something like
 # PATTERN.
 expect() {
-    name=$1; code=$2; pattern=$3; shift 3
+    local name=$1 code=$2 pattern=$3 got; shift 3
     "$@" >/tmp/out 2>&1; got=$?
     cat /tmp/out
     if ! echo "$got" | grep -qx -- "$code"; then report "$name" "exit code $got, not $code"

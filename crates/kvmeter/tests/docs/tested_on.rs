@@ -36,7 +36,7 @@ fn check(heading: &str, expected: BTreeSet<&str>) {
     for (name, cells) in &rows {
         assert_eq!(cells.len(), 4, "{name}: {cells:?}");
         for cell in cells {
-            let kind = cell.split([' ', ',', ':']).next().unwrap();
+            let kind = cell.split([' ', ',', ':', ';']).next().unwrap();
             assert!(KINDS.contains(&kind), "{name}: `{cell}` is none of {KINDS:?}");
         }
     }
