@@ -12,7 +12,7 @@ SCRIPT = r"""
 mount -t $FS $OPTIONS /dev/vda /disk || fail "mount: $FS of /dev/vda"
 export KVMETER_STATE_DIR=/disk/state
 ledger=/dev/vport0p2
-for at in /sys/class/virtio-ports/*; do [ "$(cat $at/name)" = ledger ] && ledger=/dev/$(basename $at); done
+for at in /sys/class/virtio-ports/*; do [ "$(cat $at/name 2>/dev/null)" = ledger ] && ledger=/dev/$(basename $at); done
 if [ -n "${lab_precondition:-}" ]; then
     if [ "$lab_precondition" = begin ]; then
         say "working"
@@ -73,7 +73,7 @@ def lose_power(lab, mode: int, repeats: int, chance) -> None:
         path = lab.place / "ledger"
         path.unlink(missing_ok=True)
         last, reset = number == repeats, number % 3 == 2
-        moment = chance.uniform(0.5, 8)
+        moment = chance.uniform(0.5, 15)
         words = f"lab_mode={mode} lab_runs={runs} lab_knobs={knobs} {ledger.words(mode)}"
         words += " lab_new=1" if number == 0 else ""
         words += f" lab_reset={moment:.2f}" if reset and not last else ""
