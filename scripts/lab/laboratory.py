@@ -29,7 +29,7 @@ class Laboratory:
         self.notes: list[str] = []
         self.guest: Guest | None = None
         self.boots, self.accelerator = 0, "tcg"
-        # A word for the script: break what the case checks, so that it must fail.
+        # A variable for the script: break what the case checks, so that it must fail.
         self.broken = "lab_broken=1" if broken else ""
         self.deadline = time.monotonic() + case.limit_s
 

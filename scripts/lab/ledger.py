@@ -1,4 +1,4 @@
-"""What a guest's store acknowledged, told to the host before the guest goes on."""
+"""What a guest's store acknowledged, reported to the host before the guest goes on."""
 
 from dataclasses import dataclass, field
 

@@ -3,7 +3,7 @@
 from case import Case
 
 CASE = Case(
-    summary="an injected delay is what the latency grows by; loss is told as retransmits; agents keep one clock",
+    summary="an injected delay is what the latency grows by; loss is reported as retransmits; agents keep one clock",
     limit_s=900,
     memory="1G",
     packages=["iproute2", "memcached"],
