@@ -16,13 +16,11 @@ for at in /sys/class/virtio-ports/*; do [ "$(cat $at/name 2>/dev/null)" = ledger
 if [ -n "${lab_precondition:-}" ]; then
     if [ "$lab_precondition" = begin ]; then
         say "working"
-        kvmeter precondition /dev/vdb --times 1 --rate 4MB --confirm disk1
+        kvmeter precondition /dev/vdb --times 1 --rate 4MB --confirm disk1 --state /disk/precondition.json
     else
-        expect "precondition resumes after the power went" 0 '' kvmeter precondition /dev/vdb --times 1 --rate 400MB --confirm disk1 --resume
+        expect "precondition resumes after the power went" 0 '' kvmeter precondition /dev/vdb --times 1 --rate 4MB --confirm disk1 --state /disk/precondition.json --resume
         check "all of it is written" sh -c '[ $(tr -d "\0" </dev/vdb | wc -c) -gt 50000000 ]'
     fi
-    sleep 1000 &
-    [ "$lab_precondition" = begin ] && wait
     exit 0
 fi
 if [ -z "${lab_new:-}" ]; then
