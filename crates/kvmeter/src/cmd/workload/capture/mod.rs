@@ -176,7 +176,7 @@ struct CaptureSource {
 
 /// What a capture of a server leaves out.
 enum Losses {
-    Log(LogLosses),
+    Log(Box<LogLosses>),
     Reads(syscall_trace::LostReads),
 }
 
@@ -235,7 +235,7 @@ fn open(
             }
             let (name, format) = (log.version.clone(), log.format);
             let (lines, losses) = log.lines(until, stop);
-            (lines, Losses::Log(losses), name, format)
+            (lines, Losses::Log(Box::new(losses)), name, format)
         }
         Method::Ebpf => {
             let reads = ServerReads::begin(&store)?;
