@@ -17,7 +17,7 @@ use self::packets::PacketWriter;
 use crate::error::ExecuteError;
 use crate::server_log::one_server;
 
-/// How often the ring is looked at while it is empty; it holds what 100 times this brings.
+/// How often the ring is looked at while it is empty.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The reads of one server's process, by eBPF, until it is dropped.

@@ -357,6 +357,10 @@ fn another_trace_is_captured_without_its_names() {
     place.write("s", "short");
     capture(&["m.log", "--out", "x", "--key-secret", "s"], &["--key-secret s", "openssl rand"]);
     capture(&["spill:///x", "--out", "x"], &["no server whose requests"]);
+    let ebpf = ["--method", "ebpf", "--out", "x"];
+    capture(&[&["m.log"], &ebpf[..]].concat(), &["--method is of servers"]);
+    // Reserved for documentation (RFC 5737): no machine of ours has it.
+    capture(&[&["memcached://192.0.2.9"], &ebpf[..]].concat(), &["another machine"]);
     capture(&["memcached://a,b", "--out", "x"], &["name one server"]);
     capture(&["redis://a?cluster=on", "--out", "x"], &["name one server"]);
     capture(&["memcached://a?protocol=binary", "--out", "x"], &["text protocol"]);

@@ -214,6 +214,9 @@ fn open(
     let wrong = |error: TraceError| request(error.to_string());
     let options = args.reading.options()?;
     if !is_server(&args.file) {
+        if args.method == Method::Ebpf {
+            return Err(request("--method is of servers; leave it out for a trace"));
+        }
         let records = TraceRecords::open(&args.file, &options).map_err(wrong)?;
         let name = options_name(&args.file);
         return Ok(CaptureSource { records, name, losses: None });
