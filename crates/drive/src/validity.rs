@@ -322,4 +322,30 @@ mod tests {
             assert!(outcome.invalid_because[0].contains(QUIETEN), "{outcome:?}");
         }
     }
+
+    #[test]
+    fn requests_in_flight_at_the_end_are_no_shortfall() {
+        // 1000 due in half a second: 30 ms of service leave 60 of them in flight, and 1 % may lack.
+        for (service_ms, slots, answered, shortfall) in
+            [(30, 150, 930, false), (30, 150, 928, true), (30, 20, 930, true), (1, 150, 930, true)]
+        {
+            let outcome =
+                PhaseOutcome { due: 1000, answered_in_time: answered, ..PhaseOutcome::default() };
+            let run = OpenLoopRun {
+                outcome: &outcome,
+                criteria: Criteria {
+                    counted: false,
+                    slots,
+                    target: Some(2000.0),
+                    recorded: false,
+                    stores_values: true,
+                },
+                target: 2000.0,
+                requests: 1000.0,
+                mean_service_s: f64::from(service_ms) / 1e3,
+                mean_response_s: f64::from(service_ms) / 1e3,
+            };
+            assert_eq!(run.rate_shortfall().is_some(), shortfall, "{service_ms} ms, {slots} slots");
+        }
+    }
 }

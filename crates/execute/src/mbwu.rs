@@ -178,7 +178,8 @@ impl MbwuEvaluation {
                 &mut fresh,
                 listener,
             );
-            loaded.map_err(|error| self.with_sectors(error, &mut log))?;
+            let begun = !rounds.is_empty();
+            loaded.map_err(|error| of_a_device(error, begun, self.sectors(&mut log)))?;
             let mut keep = |run: Run| {
                 let mut run = in_units(&self.request, &rounds, run);
                 if !run.failures.is_empty() {
@@ -196,7 +197,7 @@ impl MbwuEvaluation {
                         &mut keep,
                         listener,
                     );
-                    run.map_err(|error| self.with_sectors(error, &mut log))?
+                    run.map_err(|error| of_a_device(error, begun, self.sectors(&mut log)))?
                 }
             };
             fresh.clear();
@@ -216,14 +217,6 @@ impl MbwuEvaluation {
             Ok(errors) if errors.is_empty() => None,
             Ok(errors) => Some(format!("the kernel's log: {}", errors.join("; "))),
             Err(why) => Some(format!("which sector failed is not known: {why}")),
-        }
-    }
-
-    /// Adds the kernel's messages to an error that a device may have caused.
-    fn with_sectors(&self, error: ExecuteError, log: &mut KernelLog) -> ExecuteError {
-        match (&error, self.sectors(log)) {
-            (ExecuteError::Failed(_), Some(words)) => error.with_note(&words),
-            _ => error,
         }
     }
 
@@ -265,10 +258,38 @@ impl MbwuEvaluation {
     }
 }
 
+/// An error of a store, with the kernel's messages on its devices. A directory that served a round
+/// was valid: where it cannot be used any more, its device failed.
+fn of_a_device(error: ExecuteError, begun: bool, sectors: Option<String>) -> ExecuteError {
+    let error = match error {
+        ExecuteError::Request(words) if begun => ExecuteError::Failed(words),
+        error => error,
+    };
+    match (&error, sectors) {
+        (ExecuteError::Failed(_), Some(words)) => error.with_note(&words),
+        _ => error,
+    }
+}
+
 /// A round with its throughput in units, where one is known after the rounds before it.
 fn in_units(request: &EvaluationRequest, before: &[EvaluationRound], mut run: Run) -> Run {
     if let Some(units) = analyse::mbwu::in_units(request, before, run.throughput()) {
         run.readings.push(MBWU_UNITS.value(units, run.seconds));
     }
     run
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_that_cannot_be_used_any_more_failed() {
+        let refused = || ExecuteError::Request("/disk: read-only; name another one".to_owned());
+        assert!(of_a_device(refused(), false, Some("the kernel's log".to_owned())).is_request());
+        let failed = of_a_device(refused(), true, Some("the kernel's log: sector 8".to_owned()));
+        assert!(!failed.is_request());
+        let words = "/disk: read-only; name another one\nthe kernel's log: sector 8";
+        assert_eq!(failed.to_string(), words);
+    }
 }
