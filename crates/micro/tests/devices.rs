@@ -204,6 +204,31 @@ fn new_content_on_a_blank_disk_needs_consent() {
 }
 
 #[test]
+fn a_device_that_goes_or_shrinks_under_the_writes_is_not_called_full() {
+    let folder = tempfile::tempdir().unwrap();
+    let order = PreconditionRequest { purge: Purge::None, ..PreconditionRequest::default() };
+    for (left, words) in [(0, "was removed"), (MIB, "shrank from 33554432 B to 1048576 B")] {
+        let Some(disk) = Disk::new(folder.path(), &format!("{left}.img")) else { return };
+        let target = disk.look();
+        let (agreed, state) = (consent(&target, &[]), folder.path().join("state"));
+        // Slow enough that there is something left to write when it goes.
+        let order = PreconditionRequest { rate: Some(8e6), ..order.clone() };
+        let job = PreconditionJob::new(&target, order, &agreed, state, false).unwrap();
+        let mut went = false;
+        let error = job
+            .run(None, RULE, &AtomicBool::new(false), &mut |progress| {
+                if progress.bytes > 0 && !went {
+                    let file = OpenOptions::new().write(true).open(&disk.file).unwrap();
+                    file.set_len(left).unwrap();
+                    went = disk.run("losetup", &["--set-capacity"]);
+                }
+            })
+            .unwrap_err();
+        assert!(went && !error.is_request() && error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
 fn a_loop_device_is_named_by_its_backing_file() {
     let folder = tempfile::tempdir().unwrap();
     let Some(disk) = Disk::new(folder.path(), "a.img") else { return };

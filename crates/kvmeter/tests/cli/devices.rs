@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::tool::Place;
+use crate::tool::{Place, command_output};
 
 /// A loop device on a file, detached when this is dropped.
 struct Disk(String);
@@ -133,4 +133,24 @@ fn a_resumed_evaluation_mounts_only_the_file_system_that_it_made() {
     let before = std::fs::read(Path::new(&file)).unwrap();
     place.refused(&resume, &["not the file system of this evaluation", made.trim(), UUID]);
     assert!(std::fs::read(Path::new(&file)).unwrap() == before, "it was written to");
+}
+
+#[test]
+fn the_progress_of_a_device_is_in_the_state_folder() {
+    let place = Place::new();
+    let Some(disk) = Disk::new(&place, 32 << 20) else { return };
+    let (device, file) = (disk.0.as_str(), place.file("disk.img").display().to_string());
+    let base = ["precondition", device, "--times", "1", "--no-purge", "--rate", "8MB"];
+    let run = |more: &[&str]| {
+        let mut command = place.command(&[&base[..], &["--confirm", &file], more].concat());
+        command_output(command.env("KVMETER_STATE_DIR", place.file("mine")).output().unwrap())
+    };
+    let cut = run(&["--limit", "1s"]);
+    assert_eq!(cut.code, 1, "{cut:#?}");
+    let notes: Vec<_> =
+        std::fs::read_dir(place.file("mine")).unwrap().map(Result::unwrap).collect();
+    let name = notes[0].file_name().into_string().unwrap();
+    assert!(notes.len() == 1 && name.starts_with("precondition-"), "{notes:?}");
+    let resumed = run(&["--resume"]);
+    assert_eq!(resumed.code, 0, "{resumed:#?}");
 }

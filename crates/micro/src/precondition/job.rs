@@ -1,6 +1,7 @@
 //! A preconditioning: purge, sequential writes, random writes.
 
 use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -189,6 +190,8 @@ impl<'a> PreconditionJob<'a> {
             _ => failed(WriteError::Call { what: "opening it past the page cache", error }),
         })?;
         let erasure = if self.note.purged { None } else { erasure(self.target, &self.order)? };
+        let target = self.target;
+        let failed = |error| failed(of_target(error, target, &file));
         let purged = self.purge(&file, erasure, limit, stop, report).map_err(failed)?;
         let total = total(self.target, &self.order);
         let mut ended = self.sequential(&file, limit, stop, report).map_err(failed)?;
@@ -354,6 +357,14 @@ fn erasure(
             Err(refused(format!("{}, and {why}", erasure_found.describe())))
         }
         _ => Ok(Some(erasure_found)),
+    }
+}
+
+/// The error, with what has become of the device.
+fn of_target(error: WriteError, target: &Target, mut file: &File) -> WriteError {
+    match target.kind {
+        TargetKind::Device => error.of_device(target.bytes, file.seek(SeekFrom::End(0))),
+        TargetKind::File => error,
     }
 }
 

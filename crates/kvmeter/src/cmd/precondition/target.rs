@@ -6,7 +6,6 @@ use analyse::STEADY_ROUNDS;
 use micro::precondition::{PreconditionError, SteadyRule, Target, TargetKind};
 
 use crate::exit::request;
-use crate::output_files;
 
 /// The steady state of the SNIA specification.
 pub const RULE: SteadyRule = SteadyRule {
@@ -30,19 +29,22 @@ pub fn how_to_confirm(target: &Target) -> String {
     format!("it holds {contents}\n{how}, and, if that may be lost, with --overwrite {words}")
 }
 
-/// The file of a target's progress: next to a file, else in the state folder.
+/// The file of a target's progress: next to a file, else in the folder of the knobs' journal.
 pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
     if target.kind == TargetKind::File {
         let mut name = target.path.as_os_str().to_owned();
         name.push(".precondition.json");
         return Ok(PathBuf::from(name));
     }
-    let bench = output_files::bench_results().ok_or_else(|| {
-        request("neither HOME nor XDG_STATE_HOME names a folder for the progress; give --state")
+    let folder = host::knob::state_folder().map_err(|_| {
+        request(
+            "neither HOME nor XDG_STATE_HOME names a folder for the progress; give --state, or \
+             name a folder of your own in KVMETER_STATE_DIR",
+        )
     })?;
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = target.names.join("-").chars().map(plain).collect();
-    Ok(bench.with_file_name(format!("precondition-{name}.json")))
+    Ok(folder.join(format!("precondition-{name}.json")))
 }
 
 /// A mistake in the request ends with code 2, a failure of the device with 1.
