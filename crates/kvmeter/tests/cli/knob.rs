@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::tool::{Place, command_output, until};
@@ -248,4 +249,61 @@ fn without_a_home_no_shared_journal_is_used() {
     };
     let refused = command_output(output);
     assert!(refused.code == 2 && refused.err.contains("KVMETER_STATE_DIR"), "{refused:?}");
+}
+
+/// A control group whose cpuset has one CPU; taken away at the end.
+struct OneCpu(PathBuf);
+
+impl OneCpu {
+    fn new(cpu: u32) -> Option<OneCpu> {
+        let own = format!("kvmeter-test-{}", std::process::id());
+        for root in ["/sys/fs/cgroup/cpuset", "/sys/fs/cgroup"] {
+            let root = Path::new(root);
+            // Version 2 hands a controller on to groups that this file names; version 1 lacks it.
+            let _ = fs::write(root.join("cgroup.subtree_control"), "+cpuset");
+            let folder = root.join(&own);
+            if fs::create_dir(&folder).is_err() {
+                continue;
+            }
+            let group = OneCpu(folder);
+            let put = |name: &str, text: &str| fs::write(group.0.join(name), text).is_ok();
+            if put("cpuset.cpus", &cpu.to_string()) && put("cpuset.mems", "0") {
+                return Some(group);
+            }
+        }
+        eprintln!("NOT TESTED: no control group with a cpuset can be made; run as root");
+        None
+    }
+}
+
+impl Drop for OneCpu {
+    fn drop(&mut self) {
+        // The kernel counts a process that has just ended for a moment.
+        until("an empty group", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_cpu_outside_of_the_cpuset_is_refused_before_anything_is_written() {
+    let place = Place::new();
+    let Some(group) = OneCpu::new(0) else { return };
+    let set = |cpus: &str| {
+        let level = format!("cpus={cpus}");
+        let kvmeter = place.command(&["knob", "set", &level, "--", "true"]);
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ >\"$0\" && exec \"$@\""]).arg(group.0.join("cgroup.procs"));
+        command.arg(kvmeter.get_program()).args(kvmeter.get_args()).current_dir(place.path());
+        command_output(command.env("KVMETER_STATE_DIR", place.file("state")).output().unwrap())
+    };
+    for cpus in ["1", "0,1"] {
+        let refused = set(cpus);
+        // A machine of one CPU says that there is no other one.
+        let words = match std::thread::available_parallelism().map_or(1, usize::from) {
+            1 => "CPU 1 is not online",
+            _ => "the cpuset of this process allows CPUs 0, and not CPU 1",
+        };
+        assert!(refused.code == 2 && refused.err.contains(words), "{refused:?}");
+    }
+    let allowed = set("0");
+    assert_eq!(allowed.code, 0, "{allowed:?}");
 }
