@@ -4,7 +4,7 @@ from case import Case
 
 CASE = Case(
     summary="an injected delay is what the latency grows by; loss is reported as retransmits; agents keep one clock",
-    limit_s=900,
+    limit_s=1800,
     memory="1G",
     packages=["iproute2", "memcached"],
     programs=["bin/ip", "sbin/tc", "usr/bin/memcached"],

@@ -29,7 +29,7 @@ def throttled(name: str) -> list[str]:
 
 CASE = Case(
     summary="precondition by discard and format, refusals, a device that fails or goes; work units count 2.0",
-    limit_s=900,
+    limit_s=1800,
     memory="1G",
     packages=["e2fsprogs"],
     programs=["sbin/mkfs.ext4"],
@@ -104,9 +104,11 @@ wait $writer; code=$?
 cp /tmp/gone /tmp/out
 figure "a device that goes under load: exit code $code: $(grep error /tmp/gone | tr '\n' ' ' | cut -c 1-240)"
 report "a device that goes ends it with 1" "$([ $code = 1 ] || echo exit code $code)"
+check "and is called removed, not full" grep -q 'was removed' /tmp/gone
 echo 1 >/sys/bus/pci/rescan
 for _ in $(seq 50); do slow2=/dev/$(by_serial LABSLOW2)n1; [ -b "$slow2" ] && break; sleep 0.2; done
 check "it is there again" test -b $slow2
+expect "and is written on" 1 'resume' kvmeter precondition $slow2 --times 40 --no-purge --rate 4MB --limit 2s --resume --confirm LABSLOW2
 
 # Work units of two throttled namespaces.
 kvmeter run /lab/units.toml --out /tmp/units.sqlite --device $slow1 --device $slow2 --confirm LABSLOW1 --confirm LABSLOW2 $(lost $slow2 --times 1) >/tmp/out 2>&1
