@@ -171,9 +171,15 @@ mod tests {
         };
         let mut sampler = Sampler::start(vec![task("a"), task("b")], &[]).unwrap();
         sampler.open();
-        let limit = Duration::from_secs(10);
-        let names: Vec<&str> = (0..6).map(|_| looks.recv_timeout(limit).unwrap()).collect();
-        assert_eq!(names.iter().filter(|name| **name == "a").count(), 3);
+        // Samples that a busy machine missed are skipped, so one may have more than the other.
+        let (mut a, mut b) = (0, 0);
+        while a < 3 || b < 3 {
+            match looks.recv_timeout(Duration::from_secs(30)).unwrap() {
+                "a" => a += 1,
+                _ => b += 1,
+            }
+            assert!(a + b < 1000, "{a} of one, {b} of the other");
+        }
         let cost = sampler.cost(Duration::from_millis(60));
         assert!(cost.value().unwrap() > 0.0, "{cost:?}");
         assert!(cost.source.contains("not known"), "{}", cost.source);
