@@ -35,6 +35,7 @@ pub mod slo;
 mod steady;
 mod trimmed;
 mod welch;
+pub mod why;
 
 pub use change_points::{CHANGES_FROM, ChangePoint, change_points};
 pub use compare::{

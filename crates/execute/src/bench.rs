@@ -134,6 +134,7 @@ impl RunContext<'_> {
             series: Vec::new(),
             readings: figures.readings,
             samples: Vec::new(),
+            profile: None,
             tax: None,
             stream: Default::default(),
         }

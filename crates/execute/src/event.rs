@@ -37,6 +37,15 @@ pub enum Event<'a> {
     Simulating {
         step: &'a Step,
     },
+    /// The load runs again while its processes are sampled.
+    Profiling {
+        step: &'a Step,
+    },
+    /// That failed; the measured run stays.
+    Unprofiled {
+        step: &'a Step,
+        why: &'a str,
+    },
     RunStarts {
         step: &'a Step,
     },

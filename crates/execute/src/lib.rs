@@ -26,6 +26,7 @@ mod mbwu;
 mod nodes;
 mod observer;
 mod offered_rate;
+mod profiled_pass;
 mod remaining_steps;
 mod repeat_policy;
 mod replay;

@@ -7,6 +7,7 @@ use model::{Reading, ReadingValue};
 use study::ProbesConfig;
 
 use crate::error::ExecuteError;
+use crate::profiled_pass;
 
 /// Signals of a server's process.
 const OF_SERVERS: &str = "server.";
@@ -15,6 +16,9 @@ const TRIAL: Duration = Duration::from_millis(120);
 
 /// Whether what is required can be read at all, before anything is loaded or started.
 pub(crate) fn check_required(probes: &ProbesConfig) -> Result<(), ExecuteError> {
+    if probes.profiling.is_some() {
+        profiled_pass::check()?;
+    }
     check(probes, &probes.context(&[], Vec::new(), Vec::new()), CheckTime::Everything)
 }
 

@@ -156,6 +156,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
             nodes::series(outcome),
         ]
         .concat(),
+        profile: None,
         tax: measured.tax.map(|CachedTax { tax, run }| HarnessTax {
             ns_per_op: tax.ns_per_op,
             clock_ns: tax.clock_ns,

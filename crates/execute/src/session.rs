@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
-use model::{Execution, Op, Phase, Reading, Run, RunSettings, Series};
+use model::{Execution, Op, Phase, Reading, Run, RunProfile, RunSettings, Series};
 use store::{Statistic, Store, StoreError, StoreUrl, StoreVisitor};
-use study::{ProbesConfig, Segment, ServerTiming, Step};
+use study::{ProbesConfig, Profiling, Segment, ServerTiming, Step};
 use workload::{Workload, WorkloadSpec};
 
 use crate::check_findings::findings;
@@ -24,6 +24,7 @@ use crate::execution_cache::ExecutionCache;
 use crate::load_plan::{cpus_of_load, load_plan};
 use crate::load_step::LoadStep;
 use crate::observer::{ProbedObserver, ProgressOnly};
+use crate::profiled_pass::{self, ProfilingObserver, is_last_of_cell};
 use crate::required::{CheckTime, check, missing};
 use crate::run_record::{MeasuredRun, assemble};
 use crate::server_side::{ServerSide, ServersSummary, WindowReadings};
@@ -263,15 +264,98 @@ impl Session<'_> {
         }
         let (settled, settling) = self.settle(store, step, writes)?;
         let replay_error = outcome.replayed.as_ref().and_then(|replayed| replayed.error.clone());
+        if let Some(why) = self.profiling(step).and_then(|_| self.unprofiled(step)) {
+            self.warnings.push(format!("no profile was made: {why}"));
+        }
         let mut run = self.assembled(store, workload, step, window, settling)?;
         self.keep_run(step, &mut run)?;
         if let Some(error) = replay_error {
             return Err(ExecuteError::Request(error));
         }
-        if let Some(name) = name {
+        let profiled = self.profile(store, workload, step, &mut run)?;
+        if let Some(name) = name.filter(|_| profiled != ProfiledPass::LeftChanges) {
+            let settled = match profiled {
+                ProfiledPass::Ended => self.settle(store, step, writes)?.0,
+                ProfiledPass::None | ProfiledPass::LeftChanges => settled,
+            };
             self.set_marker(name, settled)?;
         }
         Ok(Some(run))
+    }
+
+    /// The profile that is wanted after this step, if any.
+    fn profiling(&self, step: LoadStep<'_>) -> Option<&Profiling> {
+        self.probes.profiling.as_ref().filter(|profiling| {
+            step.phase() == Phase::Measure
+                && !step.is_trial()
+                && profiling.includes(&step.settings)
+                && is_last_of_cell(self.execution, step.step)
+        })
+    }
+
+    /// Why a step's load cannot run again.
+    fn unprofiled(&self, step: LoadStep<'_>) -> Option<&'static str> {
+        let mix = &step.load.workload.mix;
+        if self.agent_pool.is_some() {
+            Some("its load comes from other machines")
+        } else if step.activity.trace().is_some() {
+            Some("a trace that is replayed again finds other data")
+        } else if mix.contains(Op::Insert) || mix.contains(Op::Delete) {
+            Some("it adds or deletes records, so that a second pass finds other data")
+        } else {
+            None
+        }
+    }
+
+    /// After the last run of a cell, runs its load again to see where its time goes, and adds that
+    /// to the saved run.
+    fn profile<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: LoadStep<'_>,
+        run: &mut Run,
+    ) -> Result<ProfiledPass, ExecuteError> {
+        let Some(profiling) = self.profiling(step).filter(|_| self.unprofiled(step).is_none())
+        else {
+            return Ok(ProfiledPass::None);
+        };
+        let frequency = profiling.frequency;
+        self.listener.on_event(Event::Profiling { step: step.step });
+        let program = self.probes.pass.first();
+        let co_runner = step.load.co_runner.as_ref();
+        let co_runner = co_runner.map(|hog| co_runner::start(hog, program)).transpose()?;
+        let mut observer = ProfilingObserver::new(
+            profiled_pass::targets(self.servers.pids()),
+            frequency,
+            co_runner,
+        );
+        let driver = LocalDriver {
+            clock: self.clock,
+            stop: self.stop,
+            cache: self.cache,
+            knobs: &self.segment.knobs,
+            servers: &self.servers.cpus(),
+        };
+        let driven = driver.drive(store, workload, step, PhaseKind::Mix, &mut observer)?;
+        let outcome = driven.outcome;
+        if outcome.stopped {
+            return Ok(ProfiledPass::LeftChanges);
+        }
+        match (observer.result, outcome.gave_up.clone()) {
+            (Ok(profile), None) => {
+                let (seconds, operations) = (outcome.seconds, outcome.operations);
+                run.profile = Some(Box::new(RunProfile { seconds, operations, ..profile }));
+                (self.keep)(run)?;
+            }
+            (Err(why), _) | (_, Some(why)) => {
+                self.listener.on_event(Event::Unprofiled { step: step.step, why: &why });
+            }
+        }
+        match data_is_whole(step, &outcome) {
+            true => Ok(ProfiledPass::Ended),
+            false => Ok(ProfiledPass::LeftChanges),
+        }
     }
 
     /// Runs the load of a step with probes around its window; none where it was stopped before.
@@ -511,6 +595,16 @@ impl Session<'_> {
             }
         }
     }
+}
+
+/// What a profiled pass did to the data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProfiledPass {
+    /// There was none.
+    None,
+    /// The data matches its name.
+    Ended,
+    LeftChanges,
 }
 
 /// Whether a step writes to the store.

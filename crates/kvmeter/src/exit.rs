@@ -98,6 +98,7 @@ fn code(error: &anyhow::Error) -> u8 {
                         | ExportError::UnknownTable(_)
                         | ExportError::NoTables(_)
                         | ExportError::NoLatencies
+                        | ExportError::NoProfile(_)
                         | ExportError::SeveralConfigurations { .. }
                 )
             )

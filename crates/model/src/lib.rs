@@ -16,6 +16,7 @@ mod load;
 mod machine;
 mod mask;
 mod op;
+mod profile;
 mod quantity;
 pub mod random;
 mod rate_profile;
@@ -42,6 +43,7 @@ pub use load::{Arrivals, ConnectionConfig, Engine, LoadShape, Pacing, StopCondit
 pub use machine::{Fact, Machine};
 pub use mask::masked;
 pub use op::{Op, PerOp};
+pub use profile::{ProfiledSide, RunProfile, SampleClock, Stack, StackSet, ThreadState};
 pub use quantity::{ByteRate, Bytes, Count, QuantityError, Rate, Span};
 pub use rate_profile::{
     MAX_PROFILE_PIECES, MAX_RATE, ProfileCursor, ProfileError, RatePiece, RateProfile,

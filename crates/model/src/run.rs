@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::design::Design;
 use crate::latency_scope::LatencyScope;
+use crate::profile::RunProfile;
 use crate::run_latencies::{LatencyStatistics, RunLatencies};
 
 /// Everything that a run depends on, flat and as text: `store`, `store.cache`, `workload`,
@@ -195,6 +196,8 @@ pub struct Run {
     /// Named facts about the stream of operations that was issued: fingerprint, skew, redirected
     /// reads.
     pub stream: BTreeMap<String, String>,
+    /// Where the time went, from a pass of its own after the run; none without such a pass.
+    pub profile: Option<Box<RunProfile>>,
 }
 
 /// The sum of counts, saturating: a file may hold any.

@@ -544,6 +544,7 @@ mod tests {
                 window_s: 1.0,
                 origin: model::Origin::Measured,
             }],
+            profile: None,
             tax: None,
             samples: Vec::new(),
             stream: std::collections::BTreeMap::new(),

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::RecordError;
 
 /// The tables of the schema.
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 19] = [
     "design",
     "execution",
     "fact",
@@ -18,6 +18,7 @@ const TABLES: [&str; 17] = [
     "note",
     "planned",
     "planned_setting",
+    "profile",
     "reading",
     "remark",
     "run",
@@ -25,6 +26,7 @@ const TABLES: [&str; 17] = [
     "sampled",
     "series",
     "setting",
+    "stack",
     "stream",
 ];
 

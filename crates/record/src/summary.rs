@@ -1,7 +1,10 @@
 //! A run as one JSON object, units in its keys: what `bench --json` prints and `export` writes.
 
 use model::figures::{FIGURES, figures_us};
-use model::{Distribution, Execution, LatencyClock, LatencyScope, LoopKind, Phase, Reading, Run};
+use model::{
+    Distribution, Execution, LatencyClock, LatencyScope, LoopKind, Phase, Reading, Run, RunProfile,
+    StackSet,
+};
 use serde_json::{Map, Value, json};
 
 use crate::write::finite_or_unavailable;
@@ -60,6 +63,7 @@ pub fn summary(run: &Run, execution: &Execution) -> Value {
         "stream": stream_facts(run),
         "readings": readings,
         "samples": run.samples,
+        "profile": run.profile.as_deref().map(profile),
     });
     if run.phase == Phase::Simulate {
         // A simulation has no loop and no counts, not even 0.
@@ -108,6 +112,28 @@ fn percentiles(run: &Run, clock: LatencyClock) -> Value {
         per_op.insert(latency.op.name().to_owned(), figures(&latency.histogram));
     }
     Value::Object(per_op)
+}
+
+/// Where the time went, without the stacks, which `--format folded` has.
+fn profile(profile: &RunProfile) -> Value {
+    let set = |set: &StackSet<'_>| {
+        json!({
+            "side": set.side,
+            "process": set.process,
+            "state": set.state,
+            "samples": set.samples(),
+            "seconds": set.seconds(),
+        })
+    };
+    json!({
+        "clock": profile.clock,
+        "frequency_hz": profile.frequency,
+        "kernel": profile.kernel,
+        "seconds": profile.seconds,
+        "operations": profile.operations,
+        "lost": profile.lost,
+        "processes": profile.sets().iter().map(set).collect::<Vec<_>>(),
+    })
 }
 
 /// The figures of one distribution in microseconds, and how many samples it has.

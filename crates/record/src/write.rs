@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use model::figures::figures_us;
-use model::{Execution, LoopKind, Reading, ReadingValue, Run, RunLatency, RunSettings, masked};
-use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use model::{
+    Execution, LoopKind, Reading, ReadingValue, Run, RunLatency, RunProfile, RunSettings, masked,
+};
+use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
 use crate::error::RecordError;
 use crate::names::name;
@@ -97,16 +99,24 @@ pub(crate) fn reopen(sql: &Connection, path: &Path, id: &str) -> Result<(), Reco
     Ok(())
 }
 
+/// A run; of one that is stored already, the profile that was made since.
 pub(crate) fn run(sql: &Connection, path: &Path, run: &Run) -> Result<(), RecordError> {
     let execution = key_of(sql, path, &run.execution)?
         .ok_or_else(|| unknown_execution(path, &run.execution))?;
     let taken = sql
-        .prepare_cached("SELECT 1 FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)")
+        .prepare_cached(
+            "SELECT key, id FROM run WHERE id = ?1 OR (execution_key = ?2 AND ordinal = ?3)",
+        )
         .and_then(|mut statement| {
-            statement.query_row(params![run.id, execution, run.ordinal], |_| Ok(())).optional()
+            let read = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            statement.query_row(params![run.id, execution, run.ordinal], read).optional()
         })
         .map_err(|error| RecordError::sqlite(path, error))?;
-    if taken.is_some() {
+    let taken: Option<(i64, String)> = taken;
+    if let Some((key, id)) = taken {
+        if let Some(profile) = run.profile.as_ref().filter(|_| id == run.id) {
+            return insert_profile(sql, key, profile).map_err(|error| refused(path, &id, error));
+        }
         return Err(RecordError::RunExists {
             path: path.to_owned(),
             execution: run.execution.clone(),
@@ -236,7 +246,38 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
             name(&read.origin),
         ])?;
     }
-    insert_samples(sql, key, run)
+    insert_samples(sql, key, run)?;
+    run.profile.as_ref().map_or(Ok(()), |profile| insert_profile(sql, key, profile))
+}
+
+fn insert_profile(sql: &Connection, key: i64, profile: &RunProfile) -> rusqlite::Result<()> {
+    sql.execute(
+        "INSERT INTO profile VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            key,
+            name(&profile.clock),
+            profile.frequency,
+            profile.kernel,
+            profile.seconds,
+            profile.operations,
+            profile.lost,
+        ],
+    )?;
+    let mut stack =
+        sql.prepare_cached("INSERT INTO stack VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+    for (position, known) in profile.stacks.iter().enumerate() {
+        stack.execute(params![
+            key,
+            position,
+            name(&known.side),
+            masked(&known.process),
+            name(&known.state),
+            known.folded_frames(),
+            known.samples,
+            known.seconds,
+        ])?;
+    }
+    Ok(())
 }
 
 fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {

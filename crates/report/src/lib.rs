@@ -13,6 +13,7 @@ pub mod comparison;
 pub mod cost;
 pub mod curves;
 mod figure;
+mod flame_graph;
 pub mod fleet_plan;
 pub mod format;
 pub mod gate;

@@ -14,6 +14,13 @@ pub fn runs(runs: &[(&Execution, &Run)]) -> String {
     }
     let runs = &curves::curves_together(runs);
     let mut out = tables::of_runs(runs).iter().map(table).collect::<Vec<_>>().join("\n");
+    for (run, profile) in tables::profiled(runs) {
+        let (paragraphs, reservations) = tables::where_time_goes(run, profile);
+        out += &format!("\n**Where the time of {} goes**\n\n", escaped(&run.label));
+        for paragraph in paragraphs.iter().chain(&reservations) {
+            out += &format!("- {}\n", escaped(paragraph));
+        }
+    }
     let notes = tables::notes(runs);
     if !notes.is_empty() {
         out.push('\n');

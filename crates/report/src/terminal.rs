@@ -41,11 +41,26 @@ pub fn runs(runs: &[(&Execution, &Run)], style: &Style) -> String {
     let runs = &curves::curves_together(runs);
     let shown = tables::of_runs(runs);
     let mut out = shown.iter().map(|t| table(t, style)).collect::<Vec<_>>().join("\n");
+    out += &profiles(runs, style);
     let notes = notes_text(&tables::notes(runs), style);
     if !notes.is_empty() {
         out.push('\n');
     }
     out + &notes
+}
+
+/// Where the time of profiled runs goes.
+fn profiles(runs: &[(&Execution, &Run)], style: &Style) -> String {
+    let mut out = String::new();
+    let mut say = |text: &str, tone| out += &wrap(&style.text(text), "", "", style, tone);
+    for (run, profile) in tables::profiled(runs) {
+        let (paragraphs, reservations) = tables::where_time_goes(run, profile);
+        say("", Tone::Plain);
+        say(&format!("Where the time of {} goes", run.label), Tone::Strong);
+        paragraphs.iter().for_each(|paragraph| say(paragraph, Tone::Plain));
+        reservations.iter().for_each(|reservation| say(reservation, Tone::Muted));
+    }
+    out
 }
 
 /// Why runs are invalid or contradict themselves, and how many warnings there are besides.

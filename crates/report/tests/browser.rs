@@ -16,6 +16,7 @@ use chromium::dump;
 
 const FRAMES: &str = include_str!("browser/frames.js");
 const CHECKS: &str = include_str!("browser/checks.js");
+const FLAMES: &str = include_str!("browser/flames.js");
 const LAYOUT: &str = include_str!("browser/layout.js");
 
 /// Where a person uses the page.
@@ -67,6 +68,13 @@ fn the_page_works_in_light_and_dark() {
 fn a_console_error_is_noticed() {
     let page = report::html::page(&sample::study());
     faults(&page.replace("<script>", "<script>nonsense();</script><script>"), USED, CHECKS, false);
+}
+
+#[test]
+fn a_flame_graph_can_be_searched_and_enlarged() {
+    let page = report::html::page(&sample::profiled());
+    let failed = faults(&page, USED, FLAMES, false);
+    assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]

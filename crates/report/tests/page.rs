@@ -45,6 +45,27 @@ fn user_text_is_escaped() {
 }
 
 #[test]
+fn a_profile_is_written_and_drawn() {
+    let study = sample::profiled();
+    let page = html::page(&study);
+    assert_eq!(page.matches("class=\"flame\"").count(), 2);
+    assert!(page.contains("&lt;script&gt;: 100.00 %") && !page.contains("<title><script>"));
+    let runs: Vec<_> =
+        study.iter().flat_map(|(e, runs)| runs.iter().map(move |run| (e, run))).collect();
+    let style = report::terminal::Style { width: 1000, ..Default::default() };
+    for text in [page, report::terminal::runs(&runs, &style), report::markdown::runs(&runs)] {
+        for words in [
+            "It used 0.40 CPUs (400 samples): 50 % in its own code and libraries, 50 % inside the \
+             kernel. The kernel works for: sendmsg 50 %.",
+            "It lacked CPUs: 50 % of the time in which its threads could run",
+            "no other figure includes it",
+        ] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+    }
+}
+
+#[test]
 fn the_page_makes_no_network_requests() {
     let page = html::page(&sample::study());
     for needle in ["src=\"http", "href=\"http", "@import", "url(", "<link rel=\"stylesheet"] {

@@ -1,5 +1,6 @@
 //! Terminal and Markdown, whole, against snapshots; and what no width may break.
 
+#[allow(dead_code)]
 mod sample;
 
 use model::{Phase, RunSettings, Unit};

@@ -9,6 +9,7 @@ mod load;
 mod plan;
 mod platform_file;
 mod probes;
+mod profiling;
 mod rate_spec;
 mod replay_speed;
 mod server_flag;
@@ -35,6 +36,7 @@ pub use plan::{
 };
 pub use platform_file::open_platform;
 pub use probes::{IDLE_TIME, ProbesConfig};
+pub use profiling::Profiling;
 pub use rate_spec::RateSpec;
 pub use replay_speed::ReplaySpeed;
 pub use server_spec::{ServerHosts, ServerSpec};

@@ -94,6 +94,7 @@ pub fn run(id: &str, pairs: &[(&str, &str)], rate: f64, latency_ns: f64, seconds
         .into(),
         series,
         readings: vec![reading("cpu_s_per_mop", 1e6 / rate)],
+        profile: None,
         tax: None,
         samples: Vec::new(),
         stream: BTreeMap::new(),

@@ -72,6 +72,7 @@ pub(crate) fn run(step: &Step, ops: f64) -> Run {
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),
+        profile: None,
         tax: None,
         stream: BTreeMap::new(),
     }

@@ -16,6 +16,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// The least time for a rate of answers.
 const MIN_RATE_S: f64 = 0.3;
 const LOADS: &str = "loads data";
+const PROFILES: &str = "a pass that samples where the time goes";
 
 /// Makes events of what happens in an execution.
 #[derive(Debug, Default)]
@@ -59,6 +60,7 @@ impl EventSource {
             Event::Restored { step } => stage(step, "restores loaded data"),
             Event::Settling { step } => stage(step, "the store settles"),
             Event::Simulating { step } => stage(step, "a pass under cachegrind"),
+            Event::Profiling { step } => stage(step, PROFILES),
             Event::Idling { .. } => Some(RunEvent::Stage {
                 label: String::new(),
                 stage: "measures the power of the idle machine".to_owned(),
@@ -81,6 +83,7 @@ impl EventSource {
             Event::Reusing { .. }
             | Event::Copied { .. }
             | Event::Placed { .. }
+            | Event::Unprofiled { .. }
             | Event::KnobsUnavailable { .. } => None,
         }
     }

@@ -242,6 +242,15 @@ impl Bar {
                     step.label
                 ));
             }
+            Event::Profiling { step } => {
+                self.print_line(&format!(
+                    "{}: a pass that samples where the time goes",
+                    step.label
+                ));
+            }
+            Event::Unprofiled { step, why } => {
+                self.print_line(&format!("{}: no profile was made: {why}", step.label));
+            }
             Event::RunStarts { step } => {
                 if let Some(maximum) = step
                     .activity

@@ -50,4 +50,5 @@ mod study;
 mod terminal;
 mod tool;
 mod trace;
+mod why;
 mod workload;

@@ -2,6 +2,7 @@
 //! new format is a file and a line there.
 
 mod csv;
+mod folded;
 mod hgrm;
 mod hlog;
 mod json;
@@ -32,13 +33,15 @@ pub trait Exporter: Sync {
     }
 }
 
-pub const EXPORTERS: [&dyn Exporter; 6] = [
+pub const EXPORTERS: [&dyn Exporter; 8] = [
     &csv::Csv,
     &json::Json,
     &markdown::Markdown,
     &parquet::Parquet,
     &hlog::HistogramLog,
     &hgrm::Percentiles,
+    &folded::Folded { waits: false },
+    &folded::Folded { waits: true },
 ];
 
 #[derive(Debug, Error)]
@@ -49,6 +52,8 @@ pub enum ExportError {
     UnknownTable(#[from] UnknownTable),
     #[error("--format {0} has no tables; leave out --table")]
     NoTables(&'static str),
+    #[error("--format {0}: none of the selected runs was profiled; measure with bench --why")]
+    NoProfile(&'static str),
     #[error("--format hgrm: the selected runs have no latencies; select others: FILE?key=value")]
     NoLatencies,
     #[error(

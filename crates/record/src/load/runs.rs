@@ -7,7 +7,7 @@ use std::vec::Drain;
 
 use model::{
     Distribution, Failures, HarnessTax, LatencyScope, LoopKind, Reading, ReadingValue, Run,
-    RunLatencies, RunLatency, Series, SeriesPoint,
+    RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack,
 };
 use rusqlite::{Connection, Row};
 
@@ -68,6 +68,7 @@ pub(crate) fn runs(
     load.series()?;
     load.readings()?;
     load.samples()?;
+    load.profiles()?;
     Ok(load.runs)
 }
 
@@ -374,6 +375,51 @@ impl RunLoader<'_> {
             },
         )
     }
+
+    fn profiles(&mut self) -> Result<(), RecordError> {
+        let path = self.path;
+        self.read_rows(
+            "profile",
+            "clock, frequency_hz, kernel, seconds, operations, lost",
+            "",
+            |row, _, _| {
+                Ok(Some(RunProfile {
+                    clock: from_name(path, "clock", text(row, 1)?)?,
+                    frequency: row.get(2)?,
+                    kernel: row.get(3)?,
+                    seconds: real(row, 4)?,
+                    operations: row.get(5)?,
+                    lost: row.get(6)?,
+                    stacks: Vec::new(),
+                }))
+            },
+            |_, run, mut profiles| run.profile = profiles.next().map(Box::new),
+        )?;
+        if self.runs.iter().all(|run| run.profile.is_none()) {
+            return Ok(());
+        }
+        self.read_rows(
+            "stack",
+            "side, process, state, frames, samples, seconds",
+            ", position",
+            |row, _, _| {
+                let frames = text(row, 4)?.split_terminator(';').map(str::to_owned).collect();
+                Ok(Some(Stack {
+                    side: from_name(path, "side", text(row, 1)?)?,
+                    process: row.get(2)?,
+                    state: from_name(path, "state", text(row, 3)?)?,
+                    frames,
+                    samples: row.get(5)?,
+                    seconds: real(row, 6)?,
+                }))
+            },
+            |_, run, stacks| {
+                if let Some(profile) = &mut run.profile {
+                    profile.stacks = stacks.collect();
+                }
+            },
+        )
+    }
 }
 
 /// The run's own row, and the names of its phase and loop.
@@ -407,6 +453,7 @@ fn head(row: &Row<'_>) -> rusqlite::Result<(String, String, Run)> {
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),
+        profile: None,
         tax: None,
         stream: BTreeMap::new(),
     };

@@ -192,6 +192,7 @@ pub fn run(execution: &str, ordinal: u32) -> Run {
             samples("temperature.max", Unit::Celsius, &[(0.5, 54.0)]),
             samples("power.none", Unit::Watts, &[]),
         ],
+        profile: None,
         tax: Some(HarnessTax {
             ns_per_op: 81.5,
             clock_ns: 22.25,
@@ -217,6 +218,7 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         series: Vec::new(),
         readings: Vec::new(),
         samples: Vec::new(),
+        profile: None,
         tax: None,
         stream: RunSettings::new(),
         ..run(execution, ordinal)

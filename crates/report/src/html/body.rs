@@ -6,7 +6,7 @@ use model::{Execution, Run};
 
 use super::markup::Markup;
 use super::sections::Runs;
-use super::{ALL_RUNS, RATES, Section, figures, sections, singles, study, table};
+use super::{ALL_RUNS, RATES, Section, WHY, figures, sections, singles, study, table, why};
 use crate::cells::ReportCell;
 use crate::charts::{self, CellSeries, ShownFigure};
 use crate::curves::{self, RateCurve};
@@ -104,6 +104,7 @@ impl<'a> Body<'a> {
             "latency-section" => self.latency(out),
             "percentiles" => self.percentiles(out),
             "series" => self.series(out),
+            WHY => why::section(out, self.all),
             "cost" => self.cost(out),
             "validity" => self.validity(out),
             ALL_RUNS => singles::section(out, self.all),

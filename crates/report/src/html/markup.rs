@@ -3,7 +3,7 @@
 
 use std::fmt::Display;
 
-use crate::figure;
+use crate::{figure, flame_graph};
 
 #[derive(Default)]
 pub struct Markup(String);
@@ -37,6 +37,12 @@ impl Markup {
     /// A drawing, which has escaped its own texts.
     pub fn drawing(&mut self, chart: &figure::Chart, width: f64, alt: &str) -> &mut Self {
         self.0.push_str(&chart.draw(width, alt));
+        self
+    }
+
+    /// A flame graph, which has escaped its own texts.
+    pub fn flames(&mut self, set: &model::StackSet<'_>, alt: &str) -> &mut Self {
+        self.0.push_str(&flame_graph::draw(set, alt));
         self
     }
 

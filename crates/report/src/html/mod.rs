@@ -9,6 +9,7 @@ mod sheet;
 mod singles;
 mod study;
 mod table;
+mod why;
 
 use model::{Execution, Run};
 
@@ -33,16 +34,19 @@ const POLICY: &str = "<meta http-equiv=\"Content-Security-Policy\" content=\"def
 const RATES: &str = "rates-section";
 /// Shown if runs are too many for a row each.
 const ALL_RUNS: &str = "runs";
+/// Shown if a run was profiled.
+const WHY: &str = "why";
 /// A section of the page: its anchor and its title.
 type Section = (&'static str, &'static str);
 
-const SECTIONS: [Section; 12] = [
+const SECTIONS: [Section; 13] = [
     ("glance", "At a glance"),
     ("throughput-section", "Throughput"),
     (RATES, "Latency against rate"),
     ("latency-section", "Latency"),
     ("percentiles", "Percentiles"),
     ("series", "Over time"),
+    (WHY, "Where the time goes"),
     ("cost", "Cost"),
     ("validity", "Validity"),
     (ALL_RUNS, "Every run"),
@@ -101,6 +105,7 @@ fn sections(runs: &sections::Runs, studies: &[StudyReport], curves: &[RateCurve]
     let of_runs = SECTIONS
         .into_iter()
         .filter(|(id, _)| *id != RATES || !none)
+        .filter(|(id, _)| *id != WHY || tables::profiled(runs).next().is_some())
         .filter(|(id, _)| *id != ALL_RUNS || runs.len() > DETAILED)
         .filter(|(id, _)| !only_simulated || !MEASURED_SECTIONS.contains(id));
     of_study.chain(of_runs).collect()

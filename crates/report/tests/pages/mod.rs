@@ -19,6 +19,7 @@ pub fn all() -> Vec<(&'static str, String)> {
     vec![
         ("a bench", html::page(&sample::study()[1..])),
         ("several servers", html::page(&sample::servers())),
+        ("a profiled run", html::page(&sample::profiled())),
         ("a study", html::page(&sample::factorial())),
         ("a study without a run", html::page(&unfinished())),
         ("merged results", html::page(&executions)),

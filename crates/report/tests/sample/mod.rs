@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use model::{
     Execution, Fact, Failures, HarnessTax, LatencyClock, LoopKind, Machine, Op, Origin, Phase,
-    PlannedRun, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope, SeriesPoint, Unit,
+    PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency, RunProfile, RunSettings,
+    SampleClock, Scope, SeriesPoint, Stack, ThreadState, Unit,
 };
 
 pub use factorial::factorial;
@@ -286,6 +287,7 @@ fn run(parameters: &RunParameters, ordinal: u32, execution: &str) -> Run {
         latencies: latencies.into(),
         series: series(parameters, &mut dice),
         readings: readings(parameters, operations),
+        profile: None,
         tax: (parameters.phase == Phase::Measure).then_some(HarnessTax {
             ns_per_op: 81.0,
             clock_ns: 26.0,
@@ -465,4 +467,37 @@ pub fn pairs(study: &[(Execution, Vec<Run>)]) -> Vec<(&Execution, &Run)> {
         .iter()
         .flat_map(|(execution, runs)| runs.iter().map(move |run| (execution, run)))
         .collect()
+}
+
+/// A run of a server, with what a pass after it found.
+pub fn profiled() -> Vec<(Execution, Vec<Run>)> {
+    let mut study = servers();
+    let stack = |side, process: &str, state, frames: &str, samples: u64| Stack {
+        side,
+        process: process.to_owned(),
+        state,
+        frames: frames.split(';').map(str::to_owned).collect(),
+        samples,
+        seconds: samples as f64 / 100.0,
+    };
+    let (client, server) = (ProfiledSide::Client, ProfiledSide::Server);
+    let send = "main;drive_machine;do_syscall_64_[k];__x64_sys_sendmsg_[k];tcp_sendmsg_[k];\
+                tcp_sendmsg_locked_[k]";
+    let profile = RunProfile {
+        clock: SampleClock::Software,
+        frequency: 100,
+        kernel: true,
+        seconds: 10.0,
+        operations: 1000,
+        lost: 0,
+        stacks: vec![
+            stack(client, "kvmeter", ThreadState::OnCpu, send, 200),
+            stack(client, "kvmeter", ThreadState::OnCpu, "main;assoc_find", 100),
+            stack(client, "kvmeter", ThreadState::OnCpu, "main;drive_machine", 100),
+            stack(server, "memcached", ThreadState::Preempted, "main", 50),
+            stack(server, "memcached", ThreadState::OnCpu, "main;<script>;\"x\"", 50),
+        ],
+    };
+    study[0].1[0].profile = Some(Box::new(profile));
+    study
 }

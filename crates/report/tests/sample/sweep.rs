@@ -144,6 +144,7 @@ fn run(server: &Server, rate: f64, ordinal: u32) -> Run {
         .into(),
         series: Vec::new(),
         readings: readings(server, rate, achieved),
+        profile: None,
         tax: None,
         samples: Vec::new(),
         stream: std::collections::BTreeMap::new(),

@@ -2,16 +2,19 @@
 
 use host::ProbeChoice;
 use host::cachegrind::{CacheGeometry, SimulatedCache};
+use toml::Spanned;
 
 use crate::error::StudyError;
 use crate::probes::{IDLE_TIME, ProbesConfig, every};
+use crate::profiling::Profiling;
 use crate::signals::check_signal;
 use crate::simulation::Simulation;
-use crate::text::{CacheTable, SimulationTable, StudySpec, StudyText};
+use crate::text::{CacheTable, SimulationTable, StudySpec, StudyText, WhyTable};
 
 /// The probes of a study.
 pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesConfig, StudyError> {
-    let mut probes = ProbesConfig::default();
+    let profiling = spec.why.as_ref().map(|table| profiling(source, table)).transpose()?;
+    let mut probes = ProbesConfig { profiling, ..ProbesConfig::default() };
     let Some(table) = &spec.probes else { return Ok(probes) };
     if let Some(names) = &table.chosen {
         probes.choice = ProbeChoice::Off;
@@ -44,6 +47,19 @@ pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesCon
         probes.simulation = Some(made.map_err(|why| source.at(wanted.span(), &why))?);
     }
     Ok(probes)
+}
+
+/// The configuration of `[why]`.
+fn profiling(source: &StudyText, table: &WhyTable) -> Result<Profiling, StudyError> {
+    let text = |key: &Spanned<String>| key.get_ref().clone();
+    let only = table.only.iter().map(|(key, value)| (text(key), text(value))).collect();
+    let profiling = Profiling { only, ..Profiling::default() };
+    match &table.frequency {
+        None => Ok(profiling),
+        Some(frequency) => profiling
+            .with_frequency(*frequency.get_ref())
+            .map_err(|why| source.at(frequency.span(), &why)),
+    }
 }
 
 /// The configuration of `[probes.cachegrind]`.
@@ -106,6 +122,14 @@ mod tests {
         assert_eq!(made.simulation.unwrap().operations, (10_000, 110_000));
         assert_eq!(probes("[probes]\nuse = \"off\"\n").unwrap().choice, ProbeChoice::Off);
         assert_eq!(probes("").unwrap().choice, ProbeChoice::Auto);
+        assert_eq!(probes("").unwrap().profiling, None);
+        let why = "[why]\nfrequency = 99\nonly = { workload = \"ycsb-c\" }\n";
+        let profiling = probes(why).unwrap().profiling.unwrap();
+        let settings = |workload: &str| {
+            model::RunSettings::from([("workload".to_owned(), workload.to_owned())])
+        };
+        assert_eq!(profiling.frequency, 99);
+        assert!(profiling.includes(&settings("ycsb-c")) && !profiling.includes(&settings("a")));
     }
 
     #[test]
@@ -117,6 +141,8 @@ mod tests {
             ("[probes]\nevry = \"1s\"\n", "did you mean `every`?", "5:1"),
             ("[probes]\nmodel = { idle_w = 9, full_w = 3 }\n", "`model.full_w`", "5:9"),
             ("[probes.counters]\nscop = \"cpus\"\n", "did you mean `scope`?", "5:1"),
+            ("[why]\nfrequency = 0\n", "1 to 10000 samples a second", "5:13"),
+            ("[why]\nfrequncy = 9\n", "did you mean `frequency`?", "5:1"),
             ("[probes]\ncachegrind = { operations = [\"5\", \"2\"] }\n", "more than", "5:14"),
         ] {
             let error = probes(table).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use host::{Context, CounterChoice, EnergySettings, ProbeChoice, Root};
 
+use crate::profiling::Profiling;
 use crate::simulation::Simulation;
 
 pub(crate) use flag::every;
@@ -31,6 +32,8 @@ pub struct ProbesConfig {
     pub require: Vec<String>,
     /// Simulated counters, from a separate pass.
     pub simulation: Option<Simulation>,
+    /// The pass that says where the time goes.
+    pub profiling: Option<Profiling>,
     /// The program and arguments that run a pass of the simulation, whose file is
     /// appended; empty where there is none.
     pub pass: Vec<OsString>,
@@ -47,6 +50,7 @@ impl Default for ProbesConfig {
             idle: IDLE_TIME,
             require: Vec::new(),
             simulation: None,
+            profiling: None,
             pass: Vec::new(),
         }
     }

@@ -14,6 +14,7 @@ mod run_properties;
 mod simulation;
 mod spec;
 mod study_text;
+mod why;
 
 pub use built_in::{BUILT_IN, BuiltInStudy};
 pub use mbwu::MbwuTable;
@@ -25,3 +26,4 @@ pub(crate) use co_runner::HogTable;
 pub(crate) use factors::{DesignTable, FactorTable, LevelsTable};
 pub(crate) use simulation::{CacheTable, SimulationTable};
 pub(crate) use spec::{AgentsTable, BenchTable, WorkloadTable, option_text};
+pub(crate) use why::WhyTable;

@@ -16,6 +16,7 @@ use super::co_runner::CoRunnerTable;
 use super::factors::{DesignTable, FactorTable, ScaleTable};
 use super::mbwu::MbwuTable;
 use super::probes::ProbesTable;
+use super::why::WhyTable;
 use crate::load::LoadOptions;
 use crate::replay_speed::ReplaySpeed;
 use crate::trace_reading::TraceReading;
@@ -70,6 +71,9 @@ pub struct StudySpec {
     /// The probes of the runs.
     #[serde(default)]
     pub probes: Option<ProbesTable>,
+    /// After the measured runs of a cell, where its time goes.
+    #[serde(default)]
+    pub why: Option<WhyTable>,
     /// The levels of the machine's knobs, under which everything runs.
     #[serde(default)]
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use analyse::slo::Objective;
 use clap::{Args, ValueHint};
 use model::Rate;
+use study::Profiling;
 
 use super::rate_sweep::RateSweep;
+use crate::exit::request;
 use crate::flags::agents::{AGENTS, CLIENTS};
 use crate::flags::live::LiveFlags;
 use crate::flags::load::{ClosedLoop, OptionFlags, Window};
@@ -30,6 +32,7 @@ use crate::flags::{LoadFlags, WorkloadFlags, store_forms};
     kvmeter bench null --trace cluster26.sort.zst --dry-run     what is in the trace\n  \
     kvmeter bench rocksdb:/tmp/db --probes auto --require energy.total --json\n  \
     kvmeter bench rocksdb:/tmp/db --knob idle=none --knob turbo=off\n  \
+    kvmeter bench rocksdb:/tmp/db --workload ycsb-c --why    where its time goes\n  \
     kvmeter bench rocksdb:/tmp/db --live                 a page that shows it while it runs\n\n\
     Data is loaded first unless the directory already has it. What the options of\n\
     a store's URL do:\n  \
@@ -78,10 +81,30 @@ pub struct BenchArgs {
         default_value_t = 1
     )]
     pub repeat: u32,
+    /// After the measured runs, run the load again and sample where its time goes: the functions of
+    /// client and server that take the CPU time, and where their threads wait
+    #[arg(long, conflicts_with_all = [CLIENTS, "file"])]
+    pub why: bool,
+    /// Samples a second of CPU time for --why [default: 499]
+    #[arg(long, value_name = "N", requires = "why")]
+    pub why_frequency: Option<u64>,
     /// Store the result in this file
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
     /// Print one JSON object; an array of them with --repeat or several rates
     #[arg(long)]
     pub json: bool,
+}
+
+impl BenchArgs {
+    /// The pass that `--why` asks for.
+    pub fn profiling(&self) -> anyhow::Result<Option<Profiling>> {
+        let frequency = |profiling: Profiling| match self.why_frequency {
+            None => Ok(profiling),
+            Some(frequency) => profiling
+                .with_frequency(frequency)
+                .map_err(|why| request(format!("--why-frequency: {why}"))),
+        };
+        self.why.then(|| frequency(Profiling::default())).transpose()
+    }
 }

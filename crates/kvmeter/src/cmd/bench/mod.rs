@@ -60,6 +60,7 @@ pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         })?;
     }
     plan.probes = args.machine.probes()?;
+    plan.probes.profiling = args.profiling()?;
     let levels = args.machine.levels()?;
     let plan = plan.with_knobs(levels.clone());
     let knobs = levels.plan(&plan.probes.root)?;
@@ -103,6 +104,8 @@ fn measure(
         SweepProgress::new(show.bar(plan.steps().map(|(_, step)| step)).with_page(feed), rates);
     let mut runs = Vec::new();
     let mut keep = |run: &Run| {
+        // A saved run comes again with its profile.
+        runs.retain(|kept: &Run| kept.id != run.id);
         runs.push(run.clone());
         results.keep(&execution, run, show)
     };

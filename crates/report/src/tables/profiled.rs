@@ -1,0 +1,24 @@
+//! Runs of which it is known where their time went, and what is said of it.
+
+use analyse::why;
+use model::{Execution, ProfiledSide, Run, RunProfile};
+
+/// The profiled ones among runs.
+pub fn profiled<'a>(
+    runs: &'a [(&'a Execution, &'a Run)],
+) -> impl Iterator<Item = (&'a Run, &'a RunProfile)> {
+    runs.iter().filter_map(|(_, run)| Some((*run, run.profile.as_deref()?)))
+}
+
+/// What is said of a profiled run: a paragraph for each process, then what to bear in mind.
+pub fn where_time_goes(run: &Run, profile: &RunProfile) -> (Vec<String>, Vec<String>) {
+    let answer = why::answer(profile, run.throughput());
+    let side = |side| match side {
+        ProfiledSide::Client => "client, with the stores that it embeds",
+        ProfiledSide::Server => "server",
+    };
+    let paragraph = |process: &why::ProcessAnswer| {
+        format!("{} ({}): {}", process.process, side(process.side), process.sentences.join(" "))
+    };
+    (answer.processes.iter().map(paragraph).collect(), answer.reservations)
+}
