@@ -72,7 +72,10 @@ impl From<drive::DriveError> for ExecuteError {
 
 impl From<record::RecordError> for ExecuteError {
     fn from(error: record::RecordError) -> Self {
-        ExecuteError::Request(error.to_string())
+        match error.is_request() {
+            true => ExecuteError::Request(error.to_string()),
+            false => ExecuteError::Failed(error.to_string()),
+        }
     }
 }
 

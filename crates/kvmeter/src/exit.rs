@@ -83,7 +83,6 @@ pub fn is_closed_pipe(error: &anyhow::Error) -> bool {
 fn code(error: &anyhow::Error) -> u8 {
     for cause in error.chain() {
         if cause.is::<RequestError>()
-            || cause.is::<record::RecordError>()
             || cause.is::<cachesim::SimError>()
             || cause.is::<workload::SpecError>()
             || cause.is::<analyse::CompareError>()
@@ -102,6 +101,7 @@ fn code(error: &anyhow::Error) -> u8 {
                         | ExportError::SeveralConfigurations { .. }
                 )
             )
+            || cause.downcast_ref::<record::RecordError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<micro::MicroError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<host::knob::KnobError>().is_some_and(|e| e.is_request())
             || cause.downcast_ref::<study::StudyError>().is_some_and(|e| e.is_request())

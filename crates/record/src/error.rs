@@ -79,6 +79,12 @@ pub enum RecordError {
     InvalidRecord { id: String, what: String },
     #[error("{}: {source}", path.display())]
     Io { path: PathBuf, source: std::io::Error },
+    #[error(
+        "{}: its disk failed ({detail}), of which the kernel's log says more; the runs that were \
+         stored before stay in the file",
+        path.display()
+    )]
+    DiskFailed { path: PathBuf, detail: String },
     #[error("{}: {source}", path.display())]
     Sqlite { path: PathBuf, source: rusqlite::Error },
     #[error(transparent)]
@@ -99,6 +105,11 @@ pub enum FilterError {
 }
 
 impl RecordError {
+    /// Whether another file, or another request, is the way out. A disk that fails is none.
+    pub fn is_request(&self) -> bool {
+        !matches!(self, RecordError::DiskFailed { .. })
+    }
+
     /// Maps a failure of SQLite to what the user can do about it.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> RecordError {
         let path = path.to_owned();
@@ -113,6 +124,9 @@ impl RecordError {
             },
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => RecordError::Busy(path),
             Some(ErrorCode::DiskFull) => RecordError::Full(path),
+            Some(ErrorCode::SystemIoFailure) => {
+                RecordError::DiskFailed { path, detail: source.to_string() }
+            }
             Some(ErrorCode::ReadOnly) if readonly_for_rollback(&source) => {
                 RecordError::Interrupted(path)
             }
@@ -136,6 +150,9 @@ impl RecordError {
             }
             std::io::ErrorKind::ReadOnlyFilesystem => RecordError::ReadOnly(path),
             std::io::ErrorKind::PermissionDenied => RecordError::Unreadable(path),
+            _ if is_disk_failure(&source) => {
+                RecordError::DiskFailed { path, detail: source.to_string() }
+            }
             _ => RecordError::Io { path, source },
         }
     }
@@ -148,6 +165,13 @@ impl From<safe_file::FileError> for RecordError {
             refused => RecordError::UnsafeFile(refused),
         }
     }
+}
+
+/// Whether the disk failed, and not the path or what was requested of it.
+fn is_disk_failure(error: &std::io::Error) -> bool {
+    use nix::libc::{EFBIG, EIO, ENODEV, ENXIO, EREMOTEIO, ESTALE, ETIMEDOUT};
+    let codes = [EIO, ENXIO, ENODEV, EREMOTEIO, ESTALE, ETIMEDOUT, EFBIG];
+    error.raw_os_error().is_some_and(|code| codes.contains(&code))
 }
 
 /// Whether a journal has to be rolled back first, which needs write access.
@@ -164,4 +188,33 @@ fn is_schema_mismatch(error: &rusqlite::Error) -> bool {
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::Utf8Error(..)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fails_is_no_mistake_in_the_request() {
+        let path = Path::new("r.sqlite");
+        let os = |code| RecordError::io(path, std::io::Error::from_raw_os_error(code));
+        let sqlite = |code| {
+            let error = rusqlite::ffi::Error::new(code);
+            RecordError::sqlite(path, rusqlite::Error::SqliteFailure(error, None))
+        };
+        for error in [
+            os(nix::libc::EIO),
+            os(nix::libc::ENODEV),
+            sqlite(rusqlite::ffi::SQLITE_IOERR_WRITE),
+            sqlite(rusqlite::ffi::SQLITE_IOERR_FSYNC),
+        ] {
+            assert!(
+                !error.is_request() && error.to_string().contains("its disk failed"),
+                "{error}"
+            );
+        }
+        for error in [os(nix::libc::ENOSPC), os(nix::libc::ENOTDIR), sqlite(13)] {
+            assert!(error.is_request(), "{error}");
+        }
+    }
 }

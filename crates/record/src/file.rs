@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::limits::Limit;
-use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::disk_reserve::DiskReserve;
 use crate::error::RecordError;
@@ -295,13 +295,10 @@ impl ResultsFile {
 /// Whether a write may have failed for lack of space. A quota or late allocation shows as a write
 /// error, a lack of inodes as a journal that cannot be opened.
 fn is_out_of_space(result: &Result<(), RecordError>) -> bool {
-    match result {
-        Err(RecordError::Full(_) | RecordError::Unreadable(_)) => true,
-        Err(RecordError::Sqlite { source, .. }) => {
-            source.sqlite_error_code() == Some(ErrorCode::SystemIoFailure)
-        }
-        _ => false,
-    }
+    matches!(
+        result,
+        Err(RecordError::Full(_) | RecordError::Unreadable(_) | RecordError::DiskFailed { .. })
+    )
 }
 
 /// A results file as it was at one instant.

@@ -181,3 +181,45 @@ fn a_run_that_cannot_be_stored_is_shown() {
     // The only run was the closed loop that says where to begin.
     assert!(result.json()["calibration_ops_s"].as_f64().unwrap() > 0.0, "{result:#?}");
 }
+
+#[test]
+fn a_disk_that_fails_ends_a_study_with_1_and_keeps_what_was_stored() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let place = Place::new();
+    place.write(
+        "fails.toml",
+        "name = \"fails\"\nsequence = [\"ycsb-a\", \"ycsb-b\", \"ycsb-c\", \"ycsb-f\"]\n\
+         [store.null]\n[measure]\ntime = \"2s\"\n",
+    );
+    let args = ["run", "fails.toml", "--out", "r.sqlite"];
+    // With the signal ignored a write beyond the limit is an error, as one of a bad disk.
+    let kvmeter = place.command(&args);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+    command.arg(kvmeter.get_program()).args(kvmeter.get_args()).current_dir(place.path());
+    for (name, value) in kvmeter.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let child = command.spawn().unwrap();
+    let stored = || {
+        let result = place.run(&["export", "r.sqlite", "--format", "json"]);
+        serde_json::from_str::<Vec<serde_json::Value>>(&result.out).map_or(0, |runs| runs.len())
+    };
+    until("the first run", || stored() > 0);
+    let process = Pid::from_raw(child.id().cast_signed());
+    let limit = Rlimit { current: Some(4096), maximum: Some(4096) };
+    prlimit(process, Resource::Fsize, limit).unwrap();
+    let result = command_output(child.wait_with_output().unwrap());
+    assert_eq!(result.code, 1, "{result:#?}");
+    for words in ["r.sqlite: its disk failed", "not in the file"] {
+        assert!(result.err.contains(words), "{words}: {}", result.err);
+    }
+    let kept = stored();
+    assert!((1..4).contains(&kept), "{kept}");
+    // Where the disk works again, the rest is measured.
+    place.ok(&[&args[..], &["--resume"]].concat());
+    assert_eq!(stored(), 4);
+}
