@@ -2,6 +2,7 @@
 //! `-- sweep` behind it that of a sweep of rates, with `-- factorial` that of a study with a design, with
 //! `-- servers` that of a run over several servers.
 
+#[allow(dead_code)]
 #[path = "../tests/sample/mod.rs"]
 mod sample;
 
