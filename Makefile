@@ -14,7 +14,7 @@ help:
 	@echo "make test-arm     unit tests of model, workload and host for Arm, under qemu-user"
 	@echo "make test-interleavings   Spill's threads in many orders"
 	@echo "make test-crashes Spill's simulated disk: a crash at every system call (takes long)"
-	@echo "make test-fleet   studies on several machines, by ssh and Slurm: hosts that die, jobs that end (minutes)"
+	@echo "make test-fleet   studies on several machines, by ssh, Slurm and Kubernetes: hosts that die, jobs that end (minutes)"
 	@echo "make test-lab     kvmeter in QEMU guests: other machines, disks that fail, power cuts; CASE=nvme for one"
 	@echo "make test-bundled the RocksDB that the feature rocksdb-bundled links in (compiles it first)"
 	@echo "make test-dpdk    what the feature dpdk adds, over virtual devices"
@@ -103,8 +103,10 @@ test-crashes:
 
 # `make test` runs what is quick of it. One test at a time: each has machines or a cluster of its own.
 test-fleet: setup-test
-	KVMETER_TEST_ALL=1 cargo test --release --locked --package fleet
-	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --test cli -- fleet:: slurm:: --test-threads 1
+	@scripts/test-kubernetes
+	KVMETER_TEST_ALL=1 cargo test --release --locked --package fleet --features kubernetes
+	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --features kubernetes --test cli -- \
+	    fleet:: kubernetes:: slurm:: --test-threads 1
 
 # Machines that the developers' is not. `make test` boots one guest; CASE names one or some.
 test-lab: setup-lab build

@@ -6,6 +6,7 @@ use model::Span;
 use serde::Deserialize;
 
 use crate::error::FleetError;
+use crate::kubernetes::{ClusterPlace, PodGroup};
 use crate::slurm::SlurmJob;
 use crate::target::{FleetHost, LauncherKind, request};
 
@@ -26,6 +27,11 @@ pub(crate) struct FleetFile {
     /// What Slurm allocates.
     #[serde(default)]
     pub jobs: BTreeMap<String, SlurmJob>,
+    /// Which cluster of Kubernetes, and what it schedules.
+    #[serde(default)]
+    pub cluster: ClusterPlace,
+    #[serde(default)]
+    pub pods: BTreeMap<String, PodGroup>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -52,6 +58,8 @@ impl Default for FleetFile {
             slurm_conf: None,
             hosts: BTreeMap::new(),
             jobs: BTreeMap::new(),
+            cluster: ClusterPlace::default(),
+            pods: BTreeMap::new(),
         }
     }
 }

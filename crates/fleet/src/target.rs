@@ -1,5 +1,5 @@
-//! Which hosts, and how they are reached: `local`, `ssh:m1,m2`, `slurm:nodes=2`, a fleet file, an
-//! inventory.
+//! Which hosts, and how they are reached: `local`, `ssh:m1,m2`, `slurm:nodes=2`,
+//! `kubernetes:nodes=2`, a fleet file, an inventory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,10 +10,12 @@ use std::time::Duration;
 use crate::ansible;
 use crate::error::FleetError;
 use crate::fleet_file::FleetFile;
+use crate::host_request::{EarlierAttempt, HostRequest};
 use crate::inventory;
+use crate::kubernetes;
 use crate::launcher::Launcher;
 use crate::local::Local;
-use crate::slurm::{self, Client, EarlierAttempt, SlurmRequest};
+use crate::slurm::{self, Client, SlurmRequest};
 use crate::ssh::Ssh;
 
 /// More hosts are a mistake.
@@ -27,6 +29,7 @@ pub enum LauncherKind {
     Local,
     Ssh,
     Slurm,
+    Kubernetes,
 }
 
 /// One host.
@@ -72,7 +75,7 @@ pub struct FleetTarget {
     /// Where a host has its folder; None: in the user's cache.
     pub folder: Option<String>,
     /// What a scheduler is to allocate before there are hosts.
-    queued: Option<SlurmRequest>,
+    queued: Option<Box<dyn HostRequest>>,
 }
 
 impl FleetTarget {
@@ -93,10 +96,8 @@ impl FleetTarget {
         if let Some(list) = after_scheme(text, "slurm") {
             return FleetTarget::scheduled(slurm::parse(list)?);
         }
-        if after_scheme(text, "kubernetes").is_some() {
-            return Err(request(
-                "kubernetes is not supported yet; use `ssh:HOST,...` or `slurm:...`".to_owned(),
-            ));
+        if let Some(list) = after_scheme(text, "kubernetes") {
+            return FleetTarget::in_pods(kubernetes::parse(list)?);
         }
         let (path, group) = match text.rsplit_once(':') {
             Some((path, group)) if !Path::new(text).exists() => (path, Some(group)),
@@ -104,8 +105,8 @@ impl FleetTarget {
         };
         if !Path::new(path).exists() {
             return Err(request(format!(
-                "{text} is no file; give `local`, `ssh:HOST,...`, `slurm:...`, a fleet file \
-                 (fleet.toml) or an Ansible inventory"
+                "{text} is no file; give `local`, `ssh:HOST,...`, `slurm:...`, `kubernetes:...`, \
+                 a fleet file (fleet.toml) or an Ansible inventory"
             )));
         }
         let content = || {
@@ -123,6 +124,7 @@ impl FleetTarget {
                 LauncherKind::Local => FleetTarget::local(hosts, file),
                 LauncherKind::Ssh => FleetTarget::ssh(hosts, file),
                 LauncherKind::Slurm => FleetTarget::scheduled(file),
+                LauncherKind::Kubernetes => FleetTarget::in_pods(file),
             };
             return target.map_err(in_file);
         }
@@ -157,6 +159,19 @@ impl FleetTarget {
         let client = Client { conf: file.slurm_conf.take() };
         let queued = SlurmRequest { client, jobs: std::mem::take(&mut file.jobs) };
         queued.check()?;
+        FleetTarget::with(Arc::new(Local), Vec::new(), file, Some(Box::new(queued)))
+    }
+
+    /// Hosts that Kubernetes has yet to schedule.
+    fn in_pods(mut file: FleetFile) -> Result<FleetTarget, FleetError> {
+        if !file.hosts().is_empty() || !file.jobs.is_empty() || file.slurm_conf.is_some() {
+            return Err(request(
+                "Kubernetes schedules the hosts; describe them in `[pods.NAME]`, and nothing in \
+                 `[hosts]` or `[jobs]`"
+                    .to_owned(),
+            ));
+        }
+        let queued = kubernetes::scheduled(&mut file)?;
         FleetTarget::with(Arc::new(Local), Vec::new(), file, Some(queued))
     }
 
@@ -164,7 +179,7 @@ impl FleetTarget {
         launcher: Arc<dyn Launcher>,
         hosts: Vec<FleetHost>,
         file: FleetFile,
-        queued: Option<SlurmRequest>,
+        queued: Option<Box<dyn HostRequest>>,
     ) -> Result<FleetTarget, FleetError> {
         let lease = file.lease.map_or(DEFAULT_LEASE, |lease| lease.0);
         if lease < Duration::from_secs(5) {
@@ -180,6 +195,20 @@ impl FleetTarget {
         self.queued.is_some()
     }
 
+    /// How many agents can be started: on hosts that are known, or on those that a scheduler gives.
+    /// None if it gives hosts for studies alone.
+    pub fn agents(&self) -> Option<usize> {
+        match &self.queued {
+            Some(queued) => queued.agents(),
+            None => Some(self.hosts.len()),
+        }
+    }
+
+    /// What would be created of a scheduler, as its own tools take it.
+    pub fn manifest(&self) -> Option<serde_json::Value> {
+        self.queued.as_ref()?.manifest(self.lease)
+    }
+
     /// Gets the hosts from a scheduler, if there is one; `tell` shows how its jobs wait. They are
     /// given back by [`Launcher::release_all`], or when this process ends, however it ends.
     ///
@@ -192,9 +221,9 @@ impl FleetTarget {
         tell: &mut dyn FnMut(&str),
     ) -> Result<(), FleetError> {
         let Some(queued) = &self.queued else { return Ok(()) };
-        let (slurm, hosts) = queued.acquire(earlier, stop, tell)?;
+        let (launcher, hosts) = queued.acquire(self.lease, earlier, stop, tell)?;
         check(&hosts)?;
-        self.launcher = Arc::new(slurm);
+        self.launcher = launcher;
         self.hosts = hosts;
         Ok(())
     }
@@ -215,6 +244,11 @@ fn check_named(hosts: &[FleetHost], file: &FleetFile) -> Result<(), FleetError> 
         return Err(request(
             "`jobs` and `slurm_conf` need `launcher = \"slurm\"`; add it, or name `hosts`"
                 .to_owned(),
+        ));
+    }
+    if !file.pods.is_empty() || file.cluster != Default::default() {
+        return Err(request(
+            "`pods` and `cluster` need `launcher = \"kubernetes\"`; add it".to_owned(),
         ));
     }
     check(hosts)
@@ -305,7 +339,6 @@ mod tests {
             ("ssh:-oProxyCommand=reboot", "begins with a letter or digit"),
             ("ssh:.m1", "begins with a letter or digit"),
             ("nowhere.toml", "is no file"),
-            ("kubernetes:namespace=bench", "not supported yet"),
             ("slurm:nodes=0", "nodes: is at least 1"),
         ] {
             assert!(why(text).contains(words), "{text}: {}", why(text));

@@ -1,7 +1,11 @@
 //! Every launcher against the same expectations; `ssh` against a real `sshd` of the test's own, on
-//! loopback, `slurm` against a cluster of the test's own. Says so where there is none.
+//! loopback, `slurm` and `kubernetes` against clusters of the test's own. Says so where there is none.
 #![allow(clippy::unwrap_used)]
 
+#[cfg(feature = "kubernetes")]
+#[path = "shared/kubernetes.rs"]
+#[allow(dead_code)]
+mod kubernetes;
 #[path = "../../model/tests/shared/ports.rs"]
 mod ports;
 #[path = "../../kvmeter/tests/shared/slice.rs"]
@@ -103,6 +107,27 @@ fn slurm_names_what_it_does_not_give_and_keeps_no_job() {
     cluster.kill("slurmctld");
     let error = acquire(&mut slurm_target(&cluster, "nodes=1")).unwrap_err();
     assert!(error.is_request() && error.to_string().contains("Unable to contact"), "{error}");
+}
+
+#[cfg(feature = "kubernetes")]
+#[test]
+fn pods_conform() {
+    let Some(cluster) = kubernetes::KubernetesCluster::start() else { return };
+    fleet::start_pod_shells_by(env!("CARGO_BIN_EXE_fleet-pod-shell").into());
+    let list = format!(
+        "kubernetes:nodes=2,image=here,cpus=1,memory=1Gi,node-selector=pool=arm,kubeconfig={}",
+        cluster.kubeconfig("admin").display()
+    );
+    let mut target = FleetTarget::parse(&list).unwrap();
+    let shown = acquire(&mut target).unwrap();
+    let last = shown.last().unwrap();
+    assert!(last.contains("node1") && last.contains("node2"), "{shown:?}");
+    conforms(&target);
+    assert_eq!(target.launcher.address("node1").unwrap(), "127.0.0.1");
+    target.launcher.release_all();
+    assert_eq!(cluster.objects(), "");
+    let lost = HostFolder::create(&target.launcher, "node1", None, "ab12").unwrap_err();
+    assert!(lost.to_string().starts_with("node1: not reached: "), "{lost}");
 }
 
 fn slurm_target(cluster: &SlurmCluster, list: &str) -> FleetTarget {

@@ -18,6 +18,8 @@ use crate::cmd::mbwu::MbwuArgs;
 use crate::cmd::merge::MergeArgs;
 use crate::cmd::micro::MicroArgs;
 use crate::cmd::plan::PlanArgs;
+#[cfg(feature = "kubernetes")]
+use crate::cmd::pod_shell::PodShellArgs;
 use crate::cmd::precondition::PreconditionArgs;
 use crate::cmd::report::ReportArgs;
 use crate::cmd::run::RunArgs;
@@ -93,6 +95,10 @@ pub enum Verb {
     /// Runs a command as long as a coordinator renews its lease
     #[command(hide = true)]
     Leased(LeasedArgs),
+    /// Runs a script in a pod, with its standard streams and exit code
+    #[cfg(feature = "kubernetes")]
+    #[command(hide = true)]
+    PodShell(PodShellArgs),
     /// Runs one server for a coordinator on another machine
     #[command(hide = true)]
     Server(ServerArgs),

@@ -82,6 +82,8 @@ pub fn main() -> std::process::ExitCode {
         Verb::Knob(args) => cmd::knob::run(&args, &show),
         Verb::Simulate(args) => cmd::simulate::run(&args, &show),
         Verb::Leased(args) => cmd::leased::run(&args),
+        #[cfg(feature = "kubernetes")]
+        Verb::PodShell(args) => cmd::pod_shell::run(&args),
         Verb::Server(args) => cmd::server::run(&args, &show),
         Verb::SimulatedPass(args) => cmd::simulated_pass::run(&args),
         Verb::Completions(args) => cmd::completions::run(&args, &mut command()),

@@ -43,6 +43,8 @@ const SHOWN: &[(&str, MessageContext)] = &[
     ("execute/src/repeat_policy.rs", By(&["run"])),
     ("execute/src/search.rs", By(&["search"])),
     ("fleet/src/ansible.rs", Foreign),
+    ("fleet/src/kubernetes", Foreign),
+    ("fleet/src/kubernetes_lacking.rs", Foreign),
     ("fleet/src/slurm", Foreign),
     ("host/src/cachegrind", Foreign),
     ("host/src/doctor/cpu.rs", Foreign),

@@ -8,5 +8,4 @@ mod request;
 
 pub(crate) use client::Client;
 pub(crate) use job::{SlurmJob, parse};
-pub use request::EarlierAttempt;
 pub(crate) use request::SlurmRequest;

@@ -1,6 +1,7 @@
 //! From jobs to the nodes that they got.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use super::job::SlurmJob;
 use super::launcher::Slurm;
 use super::queue::QueuedJob;
 use crate::error::FleetError;
+use crate::host_request::{EarlierAttempt, GivenHosts, HostRequest};
 use crate::target::{FleetHost, request};
 
 const POLL: Duration = Duration::from_millis(50);
@@ -21,31 +23,16 @@ pub(crate) struct SlurmRequest {
     pub jobs: BTreeMap<String, SlurmJob>,
 }
 
-/// What is known of an earlier attempt at the same study.
-#[derive(Debug, Clone, Copy)]
-pub struct EarlierAttempt<'a> {
-    /// The job of each host.
-    pub jobs: &'a BTreeMap<String, String>,
-    /// The hosts whose results are whole.
-    pub done: &'a BTreeSet<String>,
-}
-
-impl SlurmRequest {
-    pub fn check(&self) -> Result<(), FleetError> {
-        if self.jobs.is_empty() {
-            return Err(request("names no job; give at least one, as in `[jobs.arm]`".to_owned()));
-        }
-        self.jobs.iter().try_for_each(|(name, job)| job.check(name))
-    }
-
+impl HostRequest for SlurmRequest {
     /// Gets the nodes of all jobs. Those whose results are whole already are named, too, and are not
     /// requested again.
-    pub fn acquire(
+    fn acquire(
         &self,
+        _: Duration,
         earlier: EarlierAttempt<'_>,
         stop: &AtomicBool,
         tell: &mut dyn FnMut(&str),
-    ) -> Result<(Slurm, Vec<FleetHost>), FleetError> {
+    ) -> Result<GivenHosts, FleetError> {
         let mut slurm = Slurm::new(&self.client)?;
         let (mut hosts, mut queued) = (Vec::new(), Vec::new());
         for (name, job) in &self.jobs {
@@ -97,7 +84,16 @@ impl SlurmRequest {
             }
             thread::sleep(POLL);
         }
-        Ok((slurm, hosts))
+        Ok((Arc::new(slurm), hosts))
+    }
+}
+
+impl SlurmRequest {
+    pub fn check(&self) -> Result<(), FleetError> {
+        if self.jobs.is_empty() {
+            return Err(request("names no job; give at least one, as in `[jobs.arm]`".to_owned()));
+        }
+        self.jobs.iter().try_for_each(|(name, job)| job.check(name))
     }
 
     /// An allocation that the user has.

@@ -15,6 +15,8 @@ pub mod mbwu;
 pub mod merge;
 pub mod micro;
 pub mod plan;
+#[cfg(feature = "kubernetes")]
+pub mod pod_shell;
 pub mod precondition;
 pub mod report;
 pub mod run;

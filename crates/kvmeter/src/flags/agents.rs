@@ -45,7 +45,8 @@ pub struct AgentFlags {
 #[derive(Debug, Args)]
 pub struct StartFlags {
     /// Start an agent on each of these machines, and end it with this command: local, ssh:HOST,...,
-    /// a fleet file (fleet.toml), or an Ansible inventory (FILE or FILE:GROUP)
+    /// kubernetes:nodes=COUNT,..., a fleet file (fleet.toml), or an Ansible inventory (FILE or
+    /// FILE:GROUP)
     #[arg(long, value_name = "HOSTS", help_heading = AGENTS, group = CLIENTS)]
     pub agents_on: Option<String>,
     /// kvmeter for machines of --agents-on of another architecture than this one's; may be repeated
@@ -84,7 +85,7 @@ impl AgentFlags {
     pub fn machines(&self) -> u32 {
         let agents = match &self.started.agents_on {
             // What names no host is refused where its agents are started.
-            Some(on) => hosts::target(on).map_or(0, |target| target.hosts.len()),
+            Some(on) => hosts::target(on).map_or(0, |target| target.agents().unwrap_or_default()),
             None => self.agents.len(),
         };
         agents.max(1) as u32
@@ -124,8 +125,8 @@ impl AgentFlags {
         let measuring = measure.and_then(|(_, host)| host);
         let names: Vec<String> = match &self.started.agents_on {
             Some(on) => {
-                let names = hosts::target(on)?.hosts.into_iter().map(|host| host.name);
-                names.filter(|name| measuring != Some(name.as_str())).collect()
+                let names = hosts::agent_names(&hosts::target(on)?);
+                names.into_iter().filter(|name| measuring != Some(name.as_str())).collect()
             }
             None => self.agents.clone(),
         };

@@ -9,7 +9,7 @@ mod started_servers;
 use anyhow::Context;
 use fleet::{FleetHost, FleetTarget};
 
-pub use self::started_agents::{StartedAgents, WantedAgents, target};
+pub use self::started_agents::{StartedAgents, WantedAgents, agent_names, target};
 pub use self::started_servers::{ServerReport, host_servers};
 use crate::exit::request;
 
@@ -22,14 +22,15 @@ pub fn new_folder_id() -> anyhow::Result<String> {
 
 /// The hosts that a flag names.
 fn target_of(on: &str, flag: &str) -> anyhow::Result<FleetTarget> {
-    let target = FleetTarget::parse(on).map_err(|error| request(format!("{flag}: {error}")))?;
-    if target.is_scheduled() {
-        return Err(request(format!(
-            "{flag}: Slurm starts nothing for it yet; within an allocation name its nodes, as in \
-             `ssh:node1,node2`"
-        )));
-    }
-    Ok(target)
+    FleetTarget::parse(on).map_err(|error| request(format!("{flag}: {error}")))
+}
+
+/// The refusal of a scheduler that starts nothing for a flag.
+fn no_scheduler(flag: &str) -> anyhow::Error {
+    request(format!(
+        "{flag}: this scheduler starts nothing for it; name hosts that you have, such as the nodes \
+         of your own allocation: `ssh:node1,node2`"
+    ))
 }
 
 /// Where other machines reach what a host runs.

@@ -1,12 +1,13 @@
 //! Agents that a command starts on other machines, and ends: `--agents-on`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use agents::TlsFiles;
-use fleet::{FleetHost, FleetTarget, Hosted};
+use fleet::{EarlierAttempt, FleetHost, FleetTarget, Hosted, Launcher};
 use model::Address;
 use model::text::shell_word;
 use store::{MachineResource, StoreUrl};
@@ -14,9 +15,10 @@ use store::{MachineResource, StoreUrl};
 use super::credentials::{MemoryFiles, SessionAuthority};
 use super::hosted_verb::{VerbStart, keep};
 use super::program::GivenPrograms;
-use super::{host_address, new_folder_id, target_of};
+use super::{host_address, new_folder_id, no_scheduler, target_of};
 use crate::exit::request;
 use crate::flags::agents::AGENTS_ON;
+use crate::interrupt::stop_flag;
 use crate::output::{Output, write_stderr};
 
 /// Before the address of an agent in its first line.
@@ -41,6 +43,7 @@ pub struct StartedAgents {
     credentials: MemoryFiles,
     stop: Arc<AtomicBool>,
     leases: Vec<JoinHandle<()>>,
+    launcher: Arc<dyn Launcher>,
 }
 
 /// What every agent of a session is started with.
@@ -54,7 +57,35 @@ struct AgentStart<'a> {
 
 /// The hosts of `--agents-on`.
 pub fn target(on: &str) -> anyhow::Result<FleetTarget> {
-    target_of(on, AGENTS_ON)
+    let target = target_of(on, AGENTS_ON)?;
+    match target.agents() {
+        Some(_) => Ok(target),
+        None => Err(no_scheduler(AGENTS_ON)),
+    }
+}
+
+/// The names of the hosts; numbers where a scheduler has yet to give them.
+pub fn agent_names(target: &FleetTarget) -> Vec<String> {
+    if target.is_scheduled() {
+        return (1..=target.agents().unwrap_or_default()).map(|at| format!("host{at}")).collect();
+    }
+    target.hosts.iter().map(|host| host.name.clone()).collect()
+}
+
+/// Gets the hosts from a scheduler, if there is one.
+fn acquire(target: &mut FleetTarget, show: &Output) -> anyhow::Result<()> {
+    if !target.is_scheduled() {
+        return Ok(());
+    }
+    let (jobs, done) = (BTreeMap::new(), BTreeSet::new());
+    let earlier = EarlierAttempt { jobs: &jobs, done: &done };
+    let stop = stop_flag()?;
+    target.acquire(earlier, &stop, &mut |words| show.note(words)).map_err(|error| {
+        match error.is_request() {
+            true => request(format!("{AGENTS_ON}: {error}")),
+            false => error.into(),
+        }
+    })
 }
 
 impl StartedAgents {
@@ -63,7 +94,8 @@ impl StartedAgents {
     /// # Errors
     /// The first host that is not reached or cannot run an agent. None is left running.
     pub fn start(wanted: &WantedAgents<'_>, show: &Output) -> anyhow::Result<StartedAgents> {
-        let target = target(wanted.on)?;
+        let mut target = target(wanted.on)?;
+        acquire(&mut target, show)?;
         let start = AgentStart {
             target: &target,
             authority: SessionAuthority::new()?,
@@ -89,6 +121,7 @@ impl StartedAgents {
             credentials,
             stop: Arc::default(),
             leases: Vec::new(),
+            launcher: Arc::clone(&target.launcher),
         };
         let mut failure = None;
         for (host, begun) in target.hosts.iter().zip(begun) {
@@ -130,6 +163,7 @@ impl Drop for StartedAgents {
             // It ends the agent on its host even where its own thread panicked.
             let _ = lease.join();
         }
+        self.launcher.release_all();
     }
 }
 

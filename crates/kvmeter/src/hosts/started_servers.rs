@@ -21,7 +21,7 @@ use study::ServerHosts;
 
 use super::hosted_verb::{VerbEnd, VerbFailure, VerbStart, keep};
 use super::program::GivenPrograms;
-use super::{host_address, new_folder_id, target_of};
+use super::{host_address, new_folder_id, no_scheduler, target_of};
 use crate::exit::request;
 use crate::flags::server_hosts::{SERVER_BINARY, SERVER_ON};
 
@@ -50,6 +50,9 @@ pub struct ServerReport {
 /// It names no host, or one that cannot be used.
 pub fn host_servers(on: &str, binaries: &[PathBuf]) -> anyhow::Result<ServerHosts> {
     let target = target_of(on, SERVER_ON)?;
+    if target.is_scheduled() {
+        return Err(no_scheduler(SERVER_ON));
+    }
     let names = target.hosts.iter().map(|host| host.name.clone()).collect();
     let launcher = HostLauncher { target, binaries: binaries.to_vec() };
     Ok(ServerHosts { names, launcher: Arc::new(launcher) })

@@ -20,6 +20,11 @@ mod full_disk;
 mod gate;
 mod graduated;
 mod knob;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+#[cfg(feature = "kubernetes")]
+#[path = "../../../fleet/tests/shared/kubernetes.rs"]
+mod kubernetes_cluster;
 mod large_plans;
 mod live;
 mod machine;

@@ -55,6 +55,8 @@ const BASES: &[(&str, &[&str])] = &[
     ("simulate dca", &["--traffic=forward"]),
     ("simulate dca", &["--traffic=forward", "--figures=figures.html"]),
     ("leased", &["--lease=5s", "completions", "bash"]),
+    #[cfg(feature = "kubernetes")]
+    ("pod-shell", &["--namespace=a", "--kubeconfig=nothing", "pod", "true"]),
     ("server", &["memcached", "--settings=server.json"]),
     ("simulated-pass", &["pass"]),
     ("workload describe", &["trace.csv"]),

@@ -93,8 +93,8 @@ pub enum ProgressFormat {
 #[derive(Debug, Args)]
 pub struct FleetFlags {
     /// Run the study on other machines, all at the same time, and merge their results: local,
-    /// ssh:HOST,..., slurm:partition=NAME,nodes=COUNT, a fleet file (fleet.toml), or an Ansible
-    /// inventory (FILE or FILE:GROUP)
+    /// ssh:HOST,..., slurm:partition=NAME,nodes=COUNT, kubernetes:namespace=NAME,nodes=COUNT,...,
+    /// a fleet file (fleet.toml), or an Ansible inventory (FILE or FILE:GROUP)
     #[arg(long, value_name = "HOSTS", help_heading = FLEET,
         conflicts_with_all = ["agents_on", "server_on"])]
     pub on: Option<String>,

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use fleet::{FleetHost, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
 use model::Span;
 use model::text::shell_word;
@@ -210,12 +211,23 @@ fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Res
     if let Some(model) = &args.host.trust.trust_register {
         words.push(format!("--trust-register={model}"));
     }
+    put_back(fleet, host, folder)?;
     let begun = folder.first_line(&format!("test -f {RESULTS} && echo begun"))?.is_some();
     if begun && !args.dry_run {
         words.push("--resume".to_owned());
     }
     let words: Vec<String> = words.iter().map(|word| shell_word(word).into_owned()).collect();
     Ok(format!("exec {}", words.join(" ")))
+}
+
+/// What was collected of a host whose folder is gone, as it is with a pod, is continued there.
+fn put_back(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<()> {
+    let collected = fleet.results_of(&host.name);
+    if !(fleet.args.resume && folder.is_new && collected.exists()) {
+        return Ok(());
+    }
+    let bytes = std::fs::read(&collected).with_context(|| collected.display().to_string())?;
+    Ok(folder.put(RESULTS, &bytes, false)?)
 }
 
 /// The name under which a host knows a file of this machine, which is copied; built-in names stay.

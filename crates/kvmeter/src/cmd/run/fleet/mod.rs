@@ -57,6 +57,12 @@ pub fn run(
     let spec = source.spec()?;
     let has_questions = !spec.questions.is_empty();
     let mut target = FleetTarget::parse(hosts).map_err(on)?;
+    if args.dry_run
+        && let Some(manifest) = target.manifest()
+    {
+        println!("{}", serde_json::to_string_pretty(&manifest)?);
+        return Ok(ExitOutcome::Done);
+    }
     let (out, html) = output_paths(args, &spec.name.into_inner())?;
     let folder = output_files::sibling(&out, "hosts");
     if out.exists() && !args.resume && !args.dry_run {
