@@ -129,17 +129,16 @@ impl QueuedPods {
             0 => "no pod is created yet (`kubectl describe job` says why)".to_owned(),
             _ => words.join("; "),
         };
-        let words = format!("{} of {} pods run: {why}", ready.len(), self.nodes);
+        let words = format!("{} of {}: {why}", ready.len(), self.nodes);
         if words != self.shown {
-            tell(&format!("{}: job {}: {words}", self.label, self.job.name));
+            tell(&format!("{}: job {}: pods run: {words}", self.label, self.job.name));
             self.shown.clone_from(&words);
         }
         if self.begun.elapsed() > self.group.queue() {
             return Err(request(format!(
-                "{}: no {} pods within {}: {words}; its Job is deleted; wait longer with \
+                "{}: not all pods run within {}: {words}; its Job is deleted; wait longer with \
                  queue=TIME, or mend node-selector=, toleration=, cpus= or memory=",
                 self.label,
-                self.nodes,
                 Span(self.group.queue())
             )));
         }

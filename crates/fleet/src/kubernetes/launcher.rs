@@ -72,7 +72,7 @@ impl Launcher for Kubernetes {
         let address = self.pod(host)?.and_then(|pod| pod.status?.pod_ip);
         address.ok_or_else(|| FleetError::Failed {
             host: host.to_owned(),
-            what: "asking for its address",
+            what: "finding its address",
             why: "its pod has none".to_owned(),
         })
     }

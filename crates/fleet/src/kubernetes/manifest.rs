@@ -51,6 +51,7 @@ pub(super) struct JobPlan<'a> {
     /// Of this run alone.
     pub id: &'a str,
     pub name: &'a str,
+    /// Empty where `kubectl` is to take that of the user's context.
     pub namespace: &'a str,
     pub group: &'a PodGroup,
     pub nodes: usize,
@@ -88,12 +89,11 @@ impl JobPlan<'_> {
         if let Some(limit) = self.limit {
             spec["activeDeadlineSeconds"] = whole_seconds(limit).into();
         }
-        json!({
-            "apiVersion": "batch/v1",
-            "kind": "Job",
-            "metadata": { "name": self.name, "namespace": self.namespace, "labels": labels },
-            "spec": spec,
-        })
+        let mut metadata = json!({ "name": self.name, "labels": labels });
+        if !self.namespace.is_empty() {
+            metadata["namespace"] = self.namespace.into();
+        }
+        json!({ "apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec })
     }
 
     fn pod(&self) -> Value {

@@ -23,8 +23,6 @@ use crate::host_request::{EarlierAttempt, GivenHosts, HostRequest};
 use crate::target::{FleetHost, request};
 
 const POLL: Duration = Duration::from_millis(50);
-/// Where the manifest is applied without `namespace=`: the namespace of the user's context.
-const DEFAULT_NAMESPACE: &str = "default";
 
 /// Groups of pods by their names.
 #[derive(Debug)]
@@ -61,10 +59,10 @@ impl HostRequest for PodRequest {
     /// The Jobs as `kubectl apply` takes them.
     fn manifest(&self, lease: Duration) -> Option<Value> {
         let id = new_id();
-        let namespace = self.place.namespace.as_deref().unwrap_or(DEFAULT_NAMESPACE);
         let job = |(label, group): (&String, &PodGroup)| {
             let name = job_name(&id, label);
             let nodes = group.nodes();
+            let namespace = self.place.namespace.as_deref().unwrap_or_default();
             plan(&id, &name, namespace, group, nodes, lease, group.time()).manifest()
         };
         let mut jobs: Vec<Value> = self.groups.iter().map(job).collect();

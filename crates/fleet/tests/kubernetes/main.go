@@ -18,6 +18,7 @@ import (
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 )
 
 const (
@@ -77,7 +78,7 @@ func (node *Node) register(port int32) {
 	}
 	object := &core.Node{ObjectMeta: meta.ObjectMeta{Name: *name, Labels: all}}
 	nodes := node.client.CoreV1().Nodes()
-	made, err := nodes.Create(context.TODO(), object, meta.CreateOptions{})
+	_, err := nodes.Create(context.TODO(), object, meta.CreateOptions{})
 	check(err)
 	room := core.ResourceList{
 		core.ResourceCPU:              resource.MustParse(*cpus),
@@ -85,7 +86,7 @@ func (node *Node) register(port int32) {
 		core.ResourcePods:             resource.MustParse("20"),
 		core.ResourceEphemeralStorage: resource.MustParse("20Gi"),
 	}
-	made.Status = core.NodeStatus{
+	status := core.NodeStatus{
 		Capacity:    room,
 		Allocatable: room,
 		Conditions: []core.NodeCondition{{
@@ -98,8 +99,16 @@ func (node *Node) register(port int32) {
 		},
 		DaemonEndpoints: core.NodeDaemonEndpoints{KubeletEndpoint: core.DaemonEndpoint{Port: port}},
 	}
-	_, err = nodes.UpdateStatus(context.TODO(), made, meta.UpdateOptions{})
-	check(err)
+	// Controllers write to a new node, too.
+	check(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		made, err := nodes.Get(context.TODO(), *name, meta.GetOptions{})
+		if err != nil {
+			return err
+		}
+		made.Status = status
+		_, err = nodes.UpdateStatus(context.TODO(), made, meta.UpdateOptions{})
+		return err
+	}))
 }
 
 // renew tells the cluster that the node lives.
@@ -113,9 +122,13 @@ func (node *Node) renew() {
 				HolderIdentity: name, LeaseDurationSeconds: &seconds, RenewTime: &now,
 			},
 		}
-		_, err := leases.Update(context.TODO(), lease, meta.UpdateOptions{})
-		if errors.IsNotFound(err) {
+		known, err := leases.Get(context.TODO(), *name, meta.GetOptions{})
+		switch {
+		case errors.IsNotFound(err):
 			_, err = leases.Create(context.TODO(), lease, meta.CreateOptions{})
+		case err == nil:
+			lease.ResourceVersion = known.ResourceVersion
+			_, err = leases.Update(context.TODO(), lease, meta.UpdateOptions{})
 		}
 		if err != nil {
 			log.Print(err)

@@ -136,6 +136,7 @@ impl KubernetesCluster {
             format!("--service-account-key-file={}", file("accounts")),
             format!("--service-account-signing-key-file={}", file("accounts")),
             "--profiling=false".to_owned(),
+            "--kubelet-preferred-address-types=InternalIP".to_owned(),
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.serve("kube-apiserver", &words);
