@@ -19,7 +19,7 @@ pub(crate) const ONLY: &str = "kubernetes";
 const MAX_NAME: usize = 20;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// Which cluster, and as whom.
+/// Which cluster, and by which login.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClusterPlace {

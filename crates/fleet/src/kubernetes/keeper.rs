@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::shell::PodShell;
 use crate::error::FleetError;
 
-/// Reads a line at each renewal. Its end ends the pod, whoever ended it: a pipe of this process.
+/// Reads a line at each renewal. Its end, which is that of a pipe of this process, ends the pod.
 const SCRIPT: &str = "cd /mnt/kvmeter && n=0 && while read -r _; do n=$((n + 1)); \
                       echo $n >renewed; done; echo end >renewed";
 const RENEWALS: u32 = 4;
