@@ -104,6 +104,8 @@ test-crashes:
 # `make test` runs what is quick of it. One test at a time: each has machines or a cluster of its own.
 test-fleet: setup-test
 	@scripts/test-kubernetes
+	cargo clippy --release --locked --package fleet --package kvmeter --features kubernetes --all-targets -- \
+	    --deny warnings
 	KVMETER_TEST_ALL=1 cargo test --release --locked --package fleet --features kubernetes
 	KVMETER_TEST_ALL=1 cargo test --release --locked --package kvmeter --features kubernetes --test cli -- \
 	    fleet:: kubernetes:: slurm:: --test-threads 1

@@ -23,7 +23,7 @@ pub trait Launcher: Debug + Send + Sync {
     /// It cannot be found out.
     fn address(&self, host: &str) -> Result<String, FleetError>;
 
-    /// Gives back what it holds for a host: a connection.
+    /// Gives back what it holds for a host: a connection, a pod.
     ///
     /// # Errors
     /// It cannot be given back; nothing else depends on it.
@@ -40,5 +40,10 @@ pub trait Launcher: Debug + Send + Sync {
     }
 
     /// Gives all hosts back to a scheduler.
-    fn release_all(&self) {}
+    ///
+    /// # Errors
+    /// Something is left there; says what, and how it is removed by hand.
+    fn release_all(&self) -> Result<(), FleetError> {
+        Ok(())
+    }
 }

@@ -319,7 +319,8 @@ mod tests {
         let jobs = "[jobs.arm]\npartition = \"arm\"\nnodes = 2\ntime = \"2h\"\n[jobs.x86]\n";
         let target = parse(&format!("launcher = \"slurm\"\n{jobs}")).expect("a fleet");
         assert!(target.hosts.is_empty());
-        assert_eq!(target.queued.expect("jobs").jobs["arm"].nodes(), 2);
+        let request = format!("{:?}", target.queued.expect("jobs"));
+        assert!(request.contains("\"x86\"") && request.contains("nodes: Some(2)"), "{request}");
         for (text, words) in [
             ("launcher = \"slurm\"", "names no job"),
             ("launcher = \"slurm\"\n[hosts.m1]\n[jobs.arm]", "Slurm allocates the hosts"),
@@ -328,6 +329,20 @@ mod tests {
         ] {
             let error = parse(text).map(|target| target.hosts).expect_err("refused").to_string();
             assert!(error.contains("fleet.toml: ") && error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[cfg(not(feature = "kubernetes"))]
+    #[test]
+    fn pods_are_refused_by_the_name_of_the_feature_that_is_off() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("fleet.toml");
+        std::fs::write(&file, "launcher = \"kubernetes\"\n[pods.a]\nimage = \"a\"\n")
+            .expect("written");
+        for text in ["kubernetes", "kubernetes:nodes=2", file.to_str().expect("a name")] {
+            let why = why(text);
+            assert!(why.contains("built without it; take a released one"), "{text}: {why}");
+            assert!(why.contains("--features kubernetes"), "{text}: {why}");
         }
     }
 

@@ -66,7 +66,7 @@ fn slurm_conforms() {
     let shown = acquire(&mut target).unwrap();
     assert!(shown.last().unwrap().ends_with("has node1, node2"), "{shown:?}");
     conforms(&target);
-    target.launcher.release_all();
+    target.launcher.release_all().unwrap();
     cluster.until("an empty queue", |cluster| cluster.jobs().is_empty());
     let lost = HostFolder::create(&target.launcher, "node1", None, "ab12").unwrap_err();
     assert!(lost.to_string().contains("node1: not reached: its job 1 has ended"), "{lost}");
@@ -122,12 +122,54 @@ fn pods_conform() {
     let shown = acquire(&mut target).unwrap();
     let last = shown.last().unwrap();
     assert!(last.contains("node1") && last.contains("node2"), "{shown:?}");
-    conforms(&target);
     assert_eq!(target.launcher.address("node1").unwrap(), "127.0.0.1");
-    target.launcher.release_all();
+    conforms(&target);
+    target.launcher.release_all().unwrap();
     assert_eq!(cluster.objects(), "");
     let lost = HostFolder::create(&target.launcher, "node1", None, "ab12").unwrap_err();
     assert!(lost.to_string().starts_with("node1: not reached: "), "{lost}");
+}
+
+/// No cluster is needed to refuse what names none, and one that is not there is named.
+#[cfg(feature = "kubernetes")]
+#[test]
+fn a_kubeconfig_that_cannot_be_used_is_refused_with_the_way_out() {
+    let place = TempDir::new().unwrap();
+    let file = place.path().join("config").display().to_string();
+    let why = |config: &str| {
+        std::fs::write(&file, config).unwrap();
+        let list = format!("kubernetes:image=a,cpus=1,memory=1Gi,kubeconfig={file}");
+        let error = acquire(&mut FleetTarget::parse(&list).unwrap()).unwrap_err();
+        assert!(error.is_request(), "{error}");
+        error.to_string()
+    };
+    let of = |more: &str| {
+        format!(
+            "{{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"c\",\"contexts\":[{{\"name\":\
+             \"c\",\"context\":{{\"cluster\":\"c\",\"user\":\"u\"{more}}}}}],\"clusters\":[{{\"name\":\"c\",\
+             \"cluster\":{{\"server\":\"http://127.0.0.1:1\"}}}}],\"users\":[{{\"name\":\"u\",\"user\":{{}}}}]}}"
+        )
+    };
+    let configured = format!("kubernetes: no cluster is configured: {file}: ");
+    let configured = configured.as_str();
+    for (config, words) in [
+        ("\u{1}\u{2}", configured),
+        ("[hosts.m1]\n", configured),
+        ("[]", configured),
+        ("", configured),
+        ("apiVersion: v1\nkind: Config\n", configured),
+        (&of(""), "http://127.0.0.1:1/ is not reached"),
+        (&of(",\"namespace\":\"../../nodes\""), "namespace: `../../nodes` is no name"),
+    ] {
+        let error = why(config);
+        assert!(error.contains(words) && error.lines().count() == 1, "{config}: {error}");
+    }
+    let gone = format!("kubernetes:image=a,cpus=1,memory=1Gi,kubeconfig={file}.none");
+    let error = acquire(&mut FleetTarget::parse(&gone).unwrap()).unwrap_err().to_string();
+    assert!(
+        error.contains("no cluster is configured: ") && error.contains("config.none: "),
+        "{error}"
+    );
 }
 
 fn slurm_target(cluster: &SlurmCluster, list: &str) -> FleetTarget {

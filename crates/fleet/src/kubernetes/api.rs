@@ -1,18 +1,22 @@
 //! The API server: how it is reached, and what its errors mean.
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use model::text::shell_word;
 use tokio::runtime::{Builder, Runtime};
 
-use super::group::ClusterPlace;
+use super::group::{ClusterPlace, check_name};
 use crate::error::FleetError;
 use crate::target::request;
 
 /// Time for an answer.
 const LIMIT: Duration = Duration::from_secs(30);
 const CONNECT: Duration = Duration::from_secs(10);
+const POLL: Duration = Duration::from_millis(200);
 /// Since this minor version the server can end a command's standard input alone.
 const OLDEST: u32 = 30;
 
@@ -23,6 +27,10 @@ pub(super) struct Cluster {
     pub namespace: String,
     /// Its address.
     server: String,
+    /// Options of `kubectl` for this namespace.
+    options: String,
+    /// Jobs that could not be deleted, with the reason and the way out.
+    left: Mutex<Vec<String>>,
 }
 
 impl std::fmt::Debug for Cluster {
@@ -40,8 +48,9 @@ impl Cluster {
         if let Some(namespace) = &place.namespace {
             config.default_namespace.clone_from(namespace);
         }
+        check_name("namespace", &config.default_namespace)?;
         config.connect_timeout = Some(CONNECT);
-        // A server that refuses for a while is waited for here, with a limit.
+        // A server that is away is waited for here, with a limit.
         config.default_retry = false;
         let (server, namespace) =
             (config.cluster_url.to_string(), config.default_namespace.clone());
@@ -51,7 +60,23 @@ impl Cluster {
                 causes(&error)
             ))
         })?;
-        Ok(Cluster { runtime, client, namespace, server })
+        let options = kubectl_options(place, &namespace);
+        Ok(Cluster { runtime, client, namespace, server, options, left: Mutex::default() })
+    }
+
+    /// Keeps that a Job could not be deleted.
+    pub fn note_left(&self, job: &str, why: &str) {
+        let words = format!(
+            "kubernetes: the Job {job} is not deleted: {why}; its pods end by themselves, and the \
+             cluster deletes it then; or delete it: `kubectl delete job {job}{}`",
+            self.options
+        );
+        self.left.lock().unwrap_or_else(PoisonError::into_inner).push(words);
+    }
+
+    /// What is left of this run in the cluster, once.
+    pub fn take_left(&self) -> Vec<String> {
+        std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The answer to a question, within a limit.
@@ -76,6 +101,30 @@ impl Cluster {
         }
     }
 
+    /// Like `ask`, of a server that is away for no longer than `patience`.
+    pub fn ask_within<T, F: Future<Output = Result<T, kube::Error>>>(
+        &self,
+        patience: Duration,
+        question: impl Fn() -> F,
+    ) -> Result<T, FleetError> {
+        self.answer_within(patience, question)?.map_err(|status| self.refused(&status))
+    }
+
+    /// Like `answer`, of a server that is away for no longer than `patience`.
+    pub fn answer_within<T, F: Future<Output = Result<T, kube::Error>>>(
+        &self,
+        patience: Duration,
+        question: impl Fn() -> F,
+    ) -> Result<Result<T, kube::core::Status>, FleetError> {
+        let begin = Instant::now();
+        loop {
+            match self.answer(question()) {
+                Err(_) if begin.elapsed() < patience => thread::sleep(POLL),
+                answer => return answer,
+            }
+        }
+    }
+
     pub fn refused(&self, status: &kube::core::Status) -> FleetError {
         let (namespace, why) = (&self.namespace, &status.message);
         match status.code {
@@ -94,8 +143,9 @@ impl Cluster {
 
     fn unreachable(&self, why: &str) -> FleetError {
         request(format!(
-            "kubernetes: {} is not reached: {why}; see `kubectl cluster-info`",
-            self.server
+            "kubernetes: {} is not reached: {}; see `kubectl cluster-info`",
+            self.server,
+            why.trim_start_matches("ServiceError: ")
         ))
     }
 
@@ -113,22 +163,37 @@ impl Cluster {
     }
 }
 
+fn kubectl_options(place: &ClusterPlace, namespace: &str) -> String {
+    let given = [
+        ("namespace", Some(namespace)),
+        ("context", place.context.as_deref()),
+        ("kubeconfig", place.kubeconfig.as_deref()),
+    ];
+    let option = |(name, value): (&str, Option<&str>)| {
+        value.map_or_else(String::new, |value| format!(" --{name}={}", shell_word(value)))
+    };
+    given.into_iter().map(option).collect()
+}
+
 /// The configuration that is given, else the user's own, else that of the pod in which this runs.
 pub(super) async fn configuration(place: &ClusterPlace) -> Result<Config, FleetError> {
     let options = KubeConfigOptions { context: place.context.clone(), ..Default::default() };
     let found = match &place.kubeconfig {
         Some(file) => match Kubeconfig::read_from(file) {
             Ok(read) => {
-                Config::from_custom_kubeconfig(read, &options).await.map_err(|e| causes(&e))
+                Config::from_custom_kubeconfig(read, &options).await.map_err(|error| causes(&error))
             }
             Err(error) => Err(causes(&error)),
-        },
+        }
+        .map_err(|why| format!("{file}: {why}")),
         None if place.context.is_some() => {
             Config::from_kubeconfig(&options).await.map_err(|error| causes(&error))
         }
         None => Config::infer().await.map_err(|error| causes(&error)),
     };
     found.map_err(|why| {
+        // Further lines quote the file, which has secrets.
+        let why = why.lines().next().unwrap_or_default();
         request(format!(
             "kubernetes: no cluster is configured: {why}; name a file with kubeconfig=FILE or the \
              variable KUBECONFIG"

@@ -17,6 +17,8 @@ const QUEUE: Duration = Duration::from_secs(600);
 pub(crate) const ONLY: &str = "kubernetes";
 /// The Job is named by it, and Kubernetes allows 63 characters for that.
 const MAX_NAME: usize = 20;
+/// The limit of Kubernetes.
+const LONGEST_NAME: usize = 253;
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
 /// Which cluster, and by which login.
@@ -139,6 +141,9 @@ impl ClusterPlace {
                 return Err(request(format!("kubernetes: {key}: is empty; leave it out")));
             }
         }
+        if let Some(namespace) = &self.namespace {
+            check_name("namespace", namespace)?;
+        }
         Ok(())
     }
 }
@@ -223,6 +228,18 @@ impl PodGroup {
     }
 }
 
+/// Refuses what cannot be a name in Kubernetes (RFC 1123), before it is a part of an address.
+pub(super) fn check_name(what: &str, name: &str) -> Result<(), FleetError> {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+    let begins = |c: char| c.is_ascii_alphanumeric();
+    if name.len() <= LONGEST_NAME && name.chars().all(plain) && name.starts_with(begins) {
+        return Ok(());
+    }
+    Err(request(format!(
+        "kubernetes: {what}: `{name}` is no name; one has lowercase letters, digits, `-` and `.`"
+    )))
+}
+
 /// Key, value and effect of what is tolerated.
 pub(super) fn toleration(text: &str) -> Result<(&str, Option<&str>, Option<&str>), String> {
     let (taint, effect) = match text.rsplit_once(':') {
@@ -249,6 +266,7 @@ mod tests {
     fn group(list: &str) -> Result<(ClusterPlace, PodGroup), String> {
         let file = parse(Some(list)).map_err(|error| error.to_string())?;
         let group = file.pods[ONLY].clone();
+        file.cluster.check().map_err(|error| error.to_string())?;
         group.check(ONLY).map_err(|error| error.to_string())?;
         Ok((file.cluster, group))
     }
@@ -288,6 +306,10 @@ mod tests {
             ("cpus=1,cpus=2", "is given a second time"),
             ("node-selector=arm", "write `node-selector=KEY=VALUE`"),
             ("host-network=1", "is neither yes nor no"),
+            (
+                "namespace=../../nodes,image=a,cpus=1,memory=1Gi",
+                "`../../nodes` is no name; one has",
+            ),
         ] {
             let why = group(list).expect_err("refused");
             assert!(why.contains(words), "{list}: {why}");

@@ -9,6 +9,7 @@ use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PostParams};
+use kube::core::Status;
 use model::Span;
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ use crate::target::request;
 const LOOK: Duration = Duration::from_secs(1);
 /// How long pods may take to end: their grace period, and some for the cluster itself.
 const END: Duration = Duration::from_secs(120);
+/// How long an API server may be away, such as while it is restarted.
+const AWAY: Duration = Duration::from_secs(30);
 const POLL: Duration = Duration::from_millis(200);
 
 /// A Job that is deleted when this is dropped.
@@ -102,7 +105,7 @@ impl QueuedPods {
             return Ok(None);
         }
         self.next_look = Instant::now() + LOOK;
-        let pods = self.job.pods()?;
+        let pods = self.job.pods(AWAY)?;
         let (mut ready, mut words) = (Vec::new(), Vec::new());
         for pod in &pods {
             let name = pod.metadata.name.clone().unwrap_or_default();
@@ -170,10 +173,11 @@ impl PodJob {
         Api::namespaced(self.cluster.client.clone(), &self.cluster.namespace)
     }
 
-    pub fn pods(&self) -> Result<Vec<Pod>, FleetError> {
+    /// Its pods, as a server says that is away for no longer than `patience`.
+    pub fn pods(&self, patience: Duration) -> Result<Vec<Pod>, FleetError> {
         let pods: Api<Pod> = Api::namespaced(self.cluster.client.clone(), &self.cluster.namespace);
         let of_job = ListParams::default().labels(&pods_of(&self.name));
-        Ok(self.cluster.ask(pods.list(&of_job))?.items)
+        Ok(self.cluster.ask_within(patience, || pods.list(&of_job))?.items)
     }
 
     /// The Job ends so long after its begin.
@@ -181,26 +185,48 @@ impl PodJob {
         let limit: Value = limit.map_or(Value::Null, |limit| limit.as_secs().max(1).into());
         let patch = Patch::Merge(json!({ "spec": { "activeDeadlineSeconds": limit } }));
         let jobs = self.jobs();
-        self.cluster.ask(jobs.patch(&self.name, &Default::default(), &patch)).map(drop)
+        let parameters = Default::default();
+        self.cluster.ask_within(AWAY, || jobs.patch(&self.name, &parameters, &patch)).map(drop)
+    }
+
+    /// Lets a pod end before the others.
+    pub fn release(&mut self, pod: &str) -> Option<Keeper> {
+        self.keepers.remove(pod)
+    }
+
+    /// Deletes it, and waits until it is gone with its pods.
+    fn delete(&self) -> Result<(), String> {
+        let (jobs, parameters) = (self.jobs(), DeleteParams::foreground());
+        let deleted = self.cluster.answer_within(AWAY, || jobs.delete(&self.name, &parameters));
+        let mut is_gone = self.is_gone(deleted)?;
+        let begin = Instant::now();
+        while !is_gone {
+            if begin.elapsed() > END {
+                return Err(format!("its pods have not ended within {}", Span(END)));
+            }
+            thread::sleep(POLL);
+            is_gone = self.is_gone(self.cluster.answer_within(AWAY, || jobs.get(&self.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether an answer says that there is no such Job.
+    fn is_gone<T>(&self, answer: Result<Result<T, Status>, FleetError>) -> Result<bool, String> {
+        match answer {
+            Ok(Ok(_)) => Ok(false),
+            Ok(Err(status)) if status.code == 404 => Ok(true),
+            Ok(Err(status)) => Err(self.cluster.refused(&status).to_string()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
 impl Drop for PodJob {
     fn drop(&mut self) {
+        self.keepers.values().for_each(Keeper::stop);
         self.keepers.clear();
-        let jobs = self.jobs();
-        let parameters = DeleteParams::foreground();
-        let deleted = jobs.delete(&self.name, &parameters);
-        // What cannot be deleted ends by its lease.
-        if !matches!(self.cluster.answer(deleted), Ok(Ok(_))) {
-            return;
-        }
-        let begin = Instant::now();
-        while begin.elapsed() < END {
-            match self.cluster.answer(jobs.get_opt(&self.name)) {
-                Ok(Ok(Some(_))) => thread::sleep(POLL),
-                _ => return,
-            }
+        if let Err(why) = self.delete() {
+            self.cluster.note_left(&self.name, &why);
         }
     }
 }

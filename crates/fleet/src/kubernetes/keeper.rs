@@ -43,6 +43,11 @@ impl Keeper {
         });
         Ok(Keeper { stop, thread: Some(thread) })
     }
+
+    /// Begins its end.
+    pub fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
 }
 
 fn renew(child: &mut Child, every: Duration, stop: &AtomicBool) {
@@ -70,7 +75,7 @@ fn end(child: &mut Child) {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

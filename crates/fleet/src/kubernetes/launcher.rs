@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::Pod;
 
+use super::api::Cluster;
 use super::job::{PodJob, RunningPod};
 use super::pods::{PodState, state};
 use super::shell::{POD_NOT_REACHED, PodShell};
@@ -19,6 +20,7 @@ const KILLED: [i32; 2] = [128 + 9, 128 + 15];
 /// Starts commands in pods, which its Jobs hold.
 #[derive(Debug)]
 pub(crate) struct Kubernetes {
+    cluster: Arc<Cluster>,
     shell: PodShell,
     /// By their nodes, which name the hosts.
     pods: BTreeMap<String, HostPod>,
@@ -34,8 +36,8 @@ struct HostPod {
 }
 
 impl Kubernetes {
-    pub(super) fn new(shell: PodShell) -> Kubernetes {
-        Kubernetes { shell, pods: BTreeMap::new(), held: Mutex::default() }
+    pub(super) fn new(cluster: Arc<Cluster>, shell: PodShell) -> Kubernetes {
+        Kubernetes { cluster, shell, pods: BTreeMap::new(), held: Mutex::default() }
     }
 
     pub(super) fn hold(&mut self, job: PodJob, pods: Vec<RunningPod>, limit: Option<Duration>) {
@@ -52,7 +54,7 @@ impl Kubernetes {
         let Some(pod) = self.pods.get(host) else { return Ok(None) };
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(job) = held.iter().find(|job| job.name == pod.job) else { return Ok(None) };
-        let all = job.pods()?;
+        let all = job.pods(Duration::ZERO)?;
         Ok(all.into_iter().find(|one| one.metadata.name.as_deref() == Some(&pod.name)))
     }
 }
@@ -79,10 +81,10 @@ impl Launcher for Kubernetes {
 
     fn why_lost(&self, host: &str) -> Option<String> {
         let name = &self.pods.get(host)?.name;
-        // Without an answer nothing is known of the host.
-        let why = match self.pod(host).ok()? {
-            None => "was deleted".to_owned(),
-            Some(pod) => match state(&pod) {
+        let why = match self.pod(host) {
+            Err(error) => return Some(error.to_string()),
+            Ok(None) => "was deleted".to_owned(),
+            Ok(Some(pod)) => match state(&pod) {
                 PodState::Ended(why) => why,
                 PodState::Waits(_) | PodState::Runs | PodState::Never(_) => return None,
             },
@@ -94,12 +96,23 @@ impl Launcher for Kubernetes {
         self.pods.get(host)?.ends_at
     }
 
-    fn release(&self, _: &str) -> Result<(), FleetError> {
+    fn release(&self, host: &str) -> Result<(), FleetError> {
+        let Some(pod) = self.pods.get(host) else { return Ok(()) };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let job = held.iter_mut().find(|job| job.name == pod.job);
+        let keeper = job.and_then(|job| job.release(&pod.name));
+        // Its end is waited for, which must not keep the other hosts.
+        drop(held);
+        drop(keeper);
         Ok(())
     }
 
-    fn release_all(&self) {
+    fn release_all(&self) -> Result<(), FleetError> {
         let held = std::mem::take(&mut *self.held.lock().unwrap_or_else(PoisonError::into_inner));
         drop(held);
+        match self.cluster.take_left() {
+            left if left.is_empty() => Ok(()),
+            left => Err(FleetError::Here(left.join("\n"))),
+        }
     }
 }

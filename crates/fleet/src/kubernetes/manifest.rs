@@ -24,7 +24,8 @@ const LABEL: &str = "app.kubernetes.io/name";
 const RUN_LABEL: &str = "app.kubernetes.io/instance";
 
 /// The pod's main process. The file `renewed` changes while the coordinator lives. Afterwards
-/// commands under a lease of kvmeter are sent SIGTERM and have their time to end.
+/// commands under a lease of kvmeter are sent SIGTERM and have their time to end. A pod that is
+/// deleted waits some more, while the coordinator collects what was finished.
 const MAIN: &str = "cd /mnt/kvmeter || exit 1
 ended=; last=; left=$LEASE_S
 trap 'ended=1' TERM
@@ -35,7 +36,7 @@ while [ -z \"$ended\" ] && [ \"$left\" -gt 0 ]; do
   [ \"$now\" = end ] && break
   [ \"$now\" = \"$last\" ] || { last=$now; left=$LEASE_S; }
 done
-left=75; sent=
+left=70; sent=
 while [ $left -gt 0 ]; do
   of=$(grep -l '[l]eased' /proc/[0-9]*/cmdline 2>/dev/null) || break
   for one in $of; do
@@ -43,6 +44,10 @@ while [ $left -gt 0 ]; do
     [ -n \"$sent\" ] || kill -TERM \"${one%/cmdline}\" 2>/dev/null
   done
   sent=1; left=$((left - 1)); sleep 1
+done
+left=15
+while [ -n \"$ended\" ] && [ $left -gt 0 ] && [ -e renewed ] && [ \"$(cat renewed)\" != end ]; do
+  left=$((left - 1)); sleep 1
 done
 exit 0";
 

@@ -84,28 +84,30 @@ impl HostRequest for PodRequest {
         let cluster = Arc::new(Cluster::connect(&self.place)?);
         cluster.check_version()?;
         rights::check(&cluster)?;
-        let shell = PodShell::new(&self.place, &cluster.namespace);
-        let mut kubernetes = Kubernetes::new(shell.clone());
-        let (mut hosts, mut queued, id) = (Vec::new(), Vec::new(), new_id());
-        for (label, group) in &self.groups {
-            let of_group = |host: &&String| earlier.jobs.get(*host) == Some(label);
-            let done: Vec<String> = earlier.done.iter().filter(of_group).cloned().collect();
-            let begun = earlier.jobs.keys().filter(of_group).filter(|host| !done.contains(host));
-            let keep: Vec<String> = begun.cloned().collect();
-            hosts.extend(done.iter().map(|node| host(node, label, group)));
-            let needed = group.nodes().saturating_sub(done.len());
-            if needed > 0 {
-                let name = job_name(&id, label);
-                // While its pods wait the Job has a lease of its own.
-                let begin = plan(&id, &name, &cluster.namespace, group, needed, lease, Some(lease));
-                let job = JobPlan { keep: &keep, done: &done, ..begin };
-                queued.push((
-                    label,
-                    group,
-                    QueuedPods::create(&cluster, label, &job, shell.clone())?,
-                ));
-            }
+        let given = self.given(&cluster, lease, earlier, stop, tell);
+        if given.is_err() {
+            cluster.take_left().iter().for_each(|left| tell(left));
         }
+        given
+    }
+}
+
+/// A group whose Job waits for its pods.
+type Queued<'a> = (&'a String, &'a PodGroup, QueuedPods);
+
+impl PodRequest {
+    /// Creates the Jobs, and waits for their pods. Without success none is held afterwards.
+    fn given(
+        &self,
+        cluster: &Arc<Cluster>,
+        lease: Duration,
+        earlier: EarlierAttempt<'_>,
+        stop: &AtomicBool,
+        tell: &mut dyn FnMut(&str),
+    ) -> Result<GivenHosts, FleetError> {
+        let shell = PodShell::new(&self.place, &cluster.namespace);
+        let (mut hosts, mut queued) = self.create(cluster, lease, earlier, &shell)?;
+        let mut kubernetes = Kubernetes::new(Arc::clone(cluster), shell);
         while !queued.is_empty() {
             let mut waiting = Vec::new();
             for (label, group, mut one) in queued {
@@ -126,6 +128,34 @@ impl HostRequest for PodRequest {
             thread::sleep(POLL);
         }
         Ok((Arc::new(kubernetes), hosts))
+    }
+
+    /// A Job for what each group lacks, and the hosts that it has already.
+    fn create(
+        &self,
+        cluster: &Arc<Cluster>,
+        lease: Duration,
+        earlier: EarlierAttempt<'_>,
+        shell: &PodShell,
+    ) -> Result<(Vec<FleetHost>, Vec<Queued<'_>>), FleetError> {
+        let (mut hosts, mut queued, id) = (Vec::new(), Vec::new(), new_id());
+        for (label, group) in &self.groups {
+            let of_group = |host: &&String| earlier.jobs.get(*host) == Some(label);
+            let done: Vec<String> = earlier.done.iter().filter(of_group).cloned().collect();
+            let begun = earlier.jobs.keys().filter(of_group).filter(|host| !done.contains(host));
+            let keep: Vec<String> = begun.cloned().collect();
+            hosts.extend(done.iter().map(|node| host(node, label, group)));
+            let needed = group.nodes().saturating_sub(done.len());
+            if needed > 0 {
+                let name = job_name(&id, label);
+                // While its pods wait the Job has a lease of its own.
+                let begin = plan(&id, &name, &cluster.namespace, group, needed, lease, Some(lease));
+                let job = JobPlan { keep: &keep, done: &done, ..begin };
+                let created = QueuedPods::create(cluster, label, &job, shell.clone())?;
+                queued.push((label, group, created));
+            }
+        }
+        Ok((hosts, queued))
     }
 }
 

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::api::{causes, configuration};
-use super::group::ClusterPlace;
+use super::group::{ClusterPlace, check_name};
 use crate::error::FleetError;
 
 /// The exit code of `pod-shell` where the pod was not reached.
@@ -68,6 +68,8 @@ impl PodShell {
 /// # Errors
 /// The pod is not reached, or its end was lost.
 pub fn run_pod_shell(shell: &PodShell, pod: &str, script: &str) -> Result<u8, FleetError> {
+    check_name("namespace", &shell.namespace)?;
+    check_name("pod", pod)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime =

@@ -134,7 +134,8 @@ impl Launcher for Slurm {
         Ok(())
     }
 
-    fn release_all(&self) {
+    fn release_all(&self) -> Result<(), FleetError> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(())
     }
 }

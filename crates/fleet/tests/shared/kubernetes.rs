@@ -36,6 +36,8 @@ pub struct KubernetesCluster {
     servers: BTreeMap<&'static str, Child>,
     programs: PathBuf,
     port: u16,
+    /// Of etcd.
+    store: u16,
     place: TempDir,
 }
 
@@ -53,11 +55,12 @@ impl KubernetesCluster {
             servers: BTreeMap::new(),
             programs,
             port: ports[0],
+            store: ports[1],
             place: TempDir::new().unwrap(),
         };
         cluster.configure();
-        cluster.serve_etcd(ports[1], ports[2]);
-        cluster.serve_api(ports[1]);
+        cluster.serve_etcd(ports[2]);
+        cluster.serve_api();
         let kubeconfig = format!("--kubeconfig={}", cluster.kubeconfig("admin").display());
         let options = ["--leader-elect=false", "--secure-port=0"];
         let controllers = format!("--controllers={}", CONTROLLERS.join(","));
@@ -108,7 +111,8 @@ impl KubernetesCluster {
         std::fs::write(self.kubeconfig(user), text).unwrap();
     }
 
-    fn serve_etcd(&mut self, port: u16, peers: u16) {
+    fn serve_etcd(&mut self, peers: u16) {
+        let port = self.store;
         let url = |port: u16| format!("http://127.0.0.1:{port}");
         let words = [
             format!("--data-dir={}", self.file("etcd").display()),
@@ -122,10 +126,11 @@ impl KubernetesCluster {
         self.serve("etcd", &words);
     }
 
-    fn serve_api(&mut self, etcd: u16) {
+    /// Also after its end.
+    pub fn serve_api(&mut self) {
         let file = |name: &str| self.file(name).display().to_string();
         let words = [
-            format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+            format!("--etcd-servers=http://127.0.0.1:{}", self.store),
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={}", self.port),
             format!("--cert-dir={}", file("certificates")),

@@ -163,7 +163,9 @@ impl Drop for StartedAgents {
             // It ends the agent on its host even where its own thread panicked.
             let _ = lease.join();
         }
-        self.launcher.release_all();
+        if let Err(error) = self.launcher.release_all() {
+            write_stderr(&format!("warning: {error}"));
+        }
     }
 }
 

@@ -17,6 +17,8 @@ const ON: &str = "kubernetes:nodes=2,image=debian:12,cpus=2,memory=1Gi,node-sele
 /// Until pods of a killed coordinator are gone: their end is noticed at once.
 const AT_ONCE: Duration = Duration::from_secs(40);
 
+const LONGER: &[&str] = &["--set", "measure.time=5s"];
+
 struct Study {
     cluster: KubernetesCluster,
     place: Place,
@@ -55,14 +57,20 @@ impl Study {
         assert_eq!(self.cluster.objects(), "");
     }
 
-    /// Starts it, and waits until both nodes have finished their first run.
-    fn begun(&self, args: &[&str]) -> Child {
-        let words = std::fs::File::create(self.place.file("words")).unwrap();
-        let mut command = self.command(ON, args);
-        let child = command.stdout(Stdio::null()).stderr(words).spawn().unwrap();
+    /// Starts a longer study, and waits until both nodes have finished their first run.
+    fn begun(&self, user: &str) -> Child {
+        let mut command = self.command(ON, LONGER);
+        command.env("KUBECONFIG", self.cluster.kubeconfig(user));
+        let first = NODES.map(|node| format!("{node}: 1/"));
+        self.begun_until(command, &first)
+    }
+
+    /// Starts a command, and waits until it has written all these words.
+    fn begun_until(&self, mut command: Command, words: &[String]) -> Child {
+        let written = std::fs::File::create(self.place.file("words")).unwrap();
+        let child = command.stdout(Stdio::null()).stderr(written).spawn().unwrap();
         let begin = Instant::now();
-        let first = |node: &&str| self.words().contains(&format!("{node}: 1/"));
-        while !NODES.iter().all(|node| first(node)) {
+        while !words.iter().all(|one| self.words().contains(one)) {
             let late = begin.elapsed() > Duration::from_secs(90);
             assert!(!late, "{} {}", self.words(), self.cluster.logs());
             std::thread::sleep(Duration::from_millis(100));
@@ -75,7 +83,7 @@ impl Study {
         std::fs::read_to_string(self.place.file("words")).unwrap()
     }
 
-    /// Waits for the end of a command that was begun, and checks that nothing is left.
+    /// Waits for the end of a command that was begun.
     fn end(&self, mut child: Child, code: i32, words: &[&str]) {
         let status = child.wait().unwrap();
         let said = self.words();
@@ -83,8 +91,27 @@ impl Study {
         for one in words {
             assert!(said.contains(one), "no `{one}` in {said}");
         }
+    }
+
+    /// Like `end`, after which nothing is left.
+    fn end_whole(&self, child: Child, code: i32, words: &[&str]) {
+        self.end(child, code, words);
         assert_eq!(self.cluster.objects(), "");
         assert_eq!(commands(), "");
+    }
+
+    fn pod_on(&self, node: &str) -> String {
+        let pods = self.cluster.get(&["pods"]);
+        let one = pods.iter().find(|pod| pod["spec"]["nodeName"] == node).unwrap();
+        one["metadata"]["name"].as_str().unwrap().to_owned()
+    }
+
+    /// Runs what is missing of the longer study.
+    fn resume(&self) -> CommandOutput {
+        let resumed = self.run(ON, &[LONGER, &["--resume"]].concat());
+        assert!(resumed.err.contains("8 runs of 2 hosts"), "{resumed:?}");
+        assert_eq!(self.runs(), 2 * RUNS);
+        resumed
     }
 
     fn runs(&self) -> usize {
@@ -122,14 +149,12 @@ fn two_pods_run_a_study_and_a_killed_coordinator_leaves_nothing() {
     std::fs::remove_file(study.place.file("both.sqlite")).unwrap();
     std::fs::remove_dir_all(study.place.file("both.hosts")).unwrap();
 
-    let mut child = study.begun(&["--set", "measure.time=5s"]);
+    let mut child = study.begun("admin");
     assert!(study.cluster.objects().contains("pod/") && !commands().is_empty());
     child.kill().unwrap();
     child.wait().unwrap();
     study.nothing_is_left(AT_ONCE);
-    let resumed = study.run(ON, &["--set", "measure.time=5s", "--resume"]);
-    assert!(resumed.err.contains("8 runs of 2 hosts"), "{resumed:?}");
-    assert_eq!(study.runs(), 2 * RUNS);
+    study.resume();
 }
 
 #[test]
@@ -168,6 +193,8 @@ fn what_the_cluster_does_not_give_is_named_and_nothing_is_left() {
     study.refused(by("closed"), &["https://127.0.0.1:1/ is not reached", "kubectl cluster-info"]);
     study.cluster.write_kubeconfig("stranger", study.cluster.port());
     study.refused(by("stranger"), &["does not accept these credentials", "context=NAME"]);
+    let elsewhere = study.run(&none("image=a,context=elsewhere"), &[]);
+    study.refused(elsewhere, &["no cluster is configured", "elsewhere"]);
 }
 
 /// The Role of the documents, with these verbs on `pods/exec`.
@@ -207,29 +234,76 @@ fn the_documented_role_suffices_and_the_manifest_is_what_kubectl_takes() {
 #[test]
 fn a_pod_that_is_deleted_is_named_and_the_rest_goes_on() {
     let Some(study) = long() else { return };
-    let child = study.begun(&["--set", "measure.time=5s"]);
-    let pods = study.cluster.get(&["pods"]);
-    let first = pods.iter().find(|pod| pod["spec"]["nodeName"] == "node1").unwrap();
-    let name = first["metadata"]["name"].as_str().unwrap();
-    study.cluster.ask(&["delete", "pod", name, "--grace-period=0", "--force"]);
+    let child = study.begun("admin");
+    let name = study.pod_on("node1");
+    study.cluster.ask(&["delete", "pod", &name, "--grace-period=0", "--force"]);
     let lost = format!("warning: node1: the host was lost: its pod {name} was deleted");
-    study.end(child, 1, &[&lost, "merged   both.sqlite: 4 runs of 1 host", "--resume"]);
-    let resumed = study.run(ON, &["--set", "measure.time=5s", "--resume"]);
-    assert!(resumed.err.contains("8 runs of 2 hosts"), "{resumed:?}");
+    study.end_whole(child, 1, &[&lost, "merged   both.sqlite: 4 runs of 1 host", "--resume"]);
+    study.resume();
+}
+
+/// As by `kubectl drain`: it has its time to end.
+#[test]
+fn a_pod_that_is_deleted_in_order_is_named_and_keeps_what_it_finished() {
+    let Some(study) = long() else { return };
+    let child = study.begun("admin");
+    let name = study.pod_on("node1");
+    study.cluster.ask(&["delete", "pod", &name, "--wait=false"]);
+    let ended = format!("warning: node1: not finished: its pod {name} was deleted");
+    study.end_whole(child, 1, &[&ended, "runs of 2 hosts", "--resume"]);
+    let finished = study.runs();
+    assert!((RUNS + 1..2 * RUNS).contains(&finished), "{finished}");
+    let resumed = study.resume();
+    assert!(!resumed.err.contains(&format!("node1: 1/{RUNS} ")), "{resumed:?}");
+}
+
+#[test]
+fn an_api_server_that_ends_is_named_with_the_job_that_is_left() {
+    let Some(mut study) = long() else { return };
+    let child = study.begun("admin");
+    study.cluster.kill("kube-apiserver");
+    let server = format!("https://127.0.0.1:{}/ is not reached", study.cluster.port());
+    let lost = format!("warning: node1: the host was lost: kubernetes: {server}");
+    let left = format!("is not deleted: kubernetes: {server}");
+    let by_hand = "`kubectl delete job kvmeter-";
+    study.end(child, 1, &[&lost, "warning: kubernetes: the Job kvmeter-", &left, by_hand]);
+    study.cluster.serve_api();
+    study.nothing_is_left(2 * AT_ONCE);
+    study.resume();
+}
+
+#[test]
+fn a_job_that_waits_outlives_a_restart_of_the_api_server() {
+    let Some(mut study) = long() else { return };
+    let on = "kubernetes:image=a,cpus=1,memory=1Gi,node-selector=pool=later";
+    let child = study.begun_until(study.command(on, &[]), &["0 of 1: 0/2 nodes are".to_owned()]);
+    study.cluster.kill("kube-apiserver");
+    study.cluster.serve_api();
+    study.cluster.ask(&["label", "node", "node2", "pool=later", "--overwrite"]);
+    study.end_whole(child, 0, &["node2: ready", "merged   both.sqlite: 4 runs of 1 host"]);
+}
+
+#[test]
+fn a_job_that_cannot_be_deleted_is_named_and_ends_by_itself() {
+    let Some(study) = long() else { return };
+    let whole = role("worker", "[\"get\", \"create\"]");
+    study.cluster.apply(&whole);
+    let child = study.begun("worker");
+    study.cluster.apply(&whole.replace(", \"delete\"]", "]"));
+    let why = "is not deleted: kubernetes: the API server refuses it: jobs.batch";
+    study.end(child, 0, &[why, "`kubectl delete job kvmeter-", " --namespace=bench`"]);
+    study.nothing_is_left(AT_ONCE);
 }
 
 #[test]
 fn ctrl_c_deletes_the_job_and_resume_continues_what_was_finished() {
     let Some(study) = long() else { return };
-    let child = study.begun(&["--set", "measure.time=5s"]);
-    std::thread::sleep(Duration::from_secs(7));
+    let child = study.begun("admin");
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    study.end(child, 1, &["node1: not finished: it was stopped", "runs of 2 hosts"]);
+    study.end_whole(child, 1, &["node1: not finished: it was stopped", "runs of 2 hosts"]);
     let finished = study.runs();
     assert!((2..2 * RUNS).contains(&finished), "{finished}");
-    let resumed = study.run(ON, &["--set", "measure.time=5s", "--resume"]);
-    assert!(resumed.err.contains("8 runs of 2 hosts"), "{resumed:?}");
-    assert_eq!(study.runs(), 2 * RUNS);
+    let resumed = study.resume();
     // What was finished was not run again.
     let whole = |node: &str| resumed.err.contains(&format!("{node}: 1/{RUNS} "));
     assert!(!whole("node1") && !whole("node2"), "{resumed:?}");
@@ -241,7 +315,7 @@ fn a_coordinator_that_is_killed_while_pods_wait_leaves_nothing() {
     let Some(study) = long() else { return };
     study.place.write(
         "fleet.toml",
-        "launcher = \"kubernetes\"\nlease = \"8s\"\n[cluster]\nnamespace = \"bench\"\n[pods.arm]\n\
+        "launcher = \"kubernetes\"\nlease = \"15s\"\n[cluster]\nnamespace = \"bench\"\n[pods.arm]\n\
          image = \"a\"\ncpus = 1\nmemory = \"1Gi\"\nnodes = 3\n",
     );
     let mut command = study.command("fleet.toml", &[]);
@@ -251,11 +325,11 @@ fn a_coordinator_that_is_killed_while_pods_wait_leaves_nothing() {
         pods.iter().filter(|pod| pod["status"]["phase"] == "Running").count() == 2
     });
     // It is longer than the lease, which is renewed.
-    std::thread::sleep(Duration::from_secs(15));
+    std::thread::sleep(Duration::from_secs(25));
     assert_eq!(study.cluster.get(&["pods"]).len(), 3);
     child.kill().unwrap();
     child.wait().unwrap();
-    study.nothing_is_left(AT_ONCE);
+    study.nothing_is_left(2 * AT_ONCE);
 }
 
 #[test]

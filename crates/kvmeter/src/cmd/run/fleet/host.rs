@@ -145,10 +145,16 @@ impl<'a> HostRun<'a> {
             }
         })?;
         let whole = found && is_finished(&here)?;
+        let refused = end == HostedEnd::Code(REFUSED) && !found;
         if was_stopped {
             why_stopped.clone_into(&mut last_words);
+        } else if !whole
+            && !refused
+            && let Some(why) = launcher.why_lost(&self.host.name)
+        {
+            // It had time to end, as a pod that is deleted has.
+            last_words = why;
         }
-        let refused = end == HostedEnd::Code(REFUSED) && !found;
         if (whole || refused)
             && !self.fleet.args.fleet.keep
             && let Err(error) = self.folder.remove()

@@ -83,12 +83,15 @@ pub fn run(
     let is_new = !args.resume && !args.dry_run;
     acquire(&mut target, &mut state, &stop, show).or_else(|error| forget(&state, is_new, error))?;
     let fleet = Fleet { args, target, folder, id: state.id.clone() };
-    let prepared = fleet.prepare(&state, show).or_else(|error| forget(&state, is_new, error))?;
+    let prepared = fleet.prepare(&state, show).or_else(|error| {
+        fleet.release(show);
+        forget(&state, is_new, error)
+    })?;
     if !args.dry_run {
         state.write()?;
     }
     let ends = fleet.run_hosts(prepared, &stop, show);
-    fleet.target.launcher.release_all();
+    fleet.release(show);
     if let Some(words) = refused_by_all(&ends) {
         return forget(&state, is_new, request(words));
     }
@@ -193,6 +196,13 @@ impl Fleet<'_> {
         ready.iter().for_each(HostRun::discard);
         wrong.push("nothing was run; mend it, or leave the host out of --on".to_owned());
         Err(request(wrong.join("\n")))
+    }
+
+    /// Gives the hosts back.
+    fn release(&self, show: &Output) {
+        if let Err(error) = self.target.launcher.release_all() {
+            show.warn(&error.to_string());
+        }
     }
 
     /// Runs the study on all hosts at the same time, and shows their progress.
