@@ -130,6 +130,38 @@ fn pods_conform() {
     assert!(lost.to_string().starts_with("node1: not reached: "), "{lost}");
 }
 
+#[cfg(feature = "kubernetes")]
+#[test]
+fn an_api_server_that_ends_loses_its_hosts_and_the_job_that_is_left_is_named() {
+    let Some(mut cluster) = kubernetes::KubernetesCluster::start() else { return };
+    fleet::start_pod_shells_by(env!("CARGO_BIN_EXE_fleet-pod-shell").into());
+    let list = format!(
+        "kubernetes:image=here,cpus=1,memory=1Gi,node-selector=disk=node1,kubeconfig={}",
+        cluster.kubeconfig("admin").display()
+    );
+    let mut target = FleetTarget::parse(&list).unwrap();
+    acquire(&mut target).unwrap();
+    let base = target.folder.as_deref();
+    let folder = HostFolder::create(&target.launcher, "node1", base, "ab12").unwrap();
+    let mut hosted =
+        Hosted::start(&folder, "echo begun; exec cat", Duration::from_secs(60)).unwrap();
+    let begin = Instant::now();
+    while hosted.line(Duration::from_secs(1)).unwrap().is_none() {
+        assert!(begin.elapsed() < LIMIT, "it never began");
+    }
+    cluster.kill("kube-apiserver");
+    while hosted.line(Duration::from_secs(1)).is_ok() {
+        assert!(begin.elapsed() < 2 * LIMIT, "it is not lost");
+    }
+    assert_eq!(hosted.wait(LIMIT).unwrap(), HostedEnd::Lost);
+    let why = target.launcher.why_lost("node1").unwrap();
+    assert!(why.contains("is not reached"), "{why}");
+    let left = target.launcher.release_all().unwrap_err().to_string();
+    assert!(left.contains("is not reached") && left.contains("`kubectl delete job "), "{left}");
+    cluster.serve_api();
+    cluster.until("no Job and no pod", |cluster| cluster.objects().is_empty());
+}
+
 /// No cluster is needed to refuse what names none, and one that is not there is named.
 #[cfg(feature = "kubernetes")]
 #[test]

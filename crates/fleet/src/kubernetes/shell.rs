@@ -109,13 +109,13 @@ async fn connected(shell: &PodShell, pod: &str, script: &str) -> Result<u8, Stri
     tokio::spawn(pass(tokio::io::stdin(), stdin));
     let out = tokio::spawn(pass(stdout, tokio::io::stdout()));
     let err = tokio::spawn(pass(stderr, tokio::io::stderr()));
-    // Both end with the connection, at the latest.
+    // Of a connection that is lost, kube ends the status alone: the streams would stay open.
+    let Some(status) = status.await else {
+        return Err("the connection ended before the command".to_owned());
+    };
     let _ = out.await;
     let _ = err.await;
-    match status.await {
-        Some(status) => exit_code(&status),
-        None => Err("the connection ended before the command".to_owned()),
-    }
+    exit_code(&status)
 }
 
 /// Copies all of a stream, and ends the other one with it.
