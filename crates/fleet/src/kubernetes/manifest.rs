@@ -122,7 +122,8 @@ impl JobPlan<'_> {
         if !group.node_selector.is_empty() {
             pod["nodeSelector"] = json!(group.node_selector);
         }
-        let tolerated: Vec<Value> = group.tolerations.iter().filter_map(tolerated).collect();
+        let tolerated: Vec<Value> =
+            group.tolerations.iter().filter_map(|text| tolerated(text)).collect();
         if !tolerated.is_empty() {
             pod["tolerations"] = tolerated.into();
         }
@@ -189,7 +190,7 @@ fn alone() -> Value {
     }] })
 }
 
-fn tolerated(text: &String) -> Option<Value> {
+fn tolerated(text: &str) -> Option<Value> {
     let (key, value, effect) = toleration(text).ok()?;
     let mut all = match value {
         Some(value) => json!({ "key": key, "operator": "Equal", "value": value }),
