@@ -16,7 +16,7 @@ use crate::error::ExecuteError;
 pub(crate) fn check() -> Result<(), ExecuteError> {
     profile::check().map_err(|error| {
         let why = model::Unavailable::from(error);
-        ExecuteError::Request(format!("--why, [why]: {why}"))
+        ExecuteError::Request(format!("where the time goes cannot be sampled: {why}"))
     })
 }
 

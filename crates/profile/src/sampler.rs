@@ -363,7 +363,7 @@ mod tests {
         let stack = |number: usize| Stack {
             side: ProfiledSide::Client,
             process: "p".to_owned(),
-            state: if number % 2 == 0 { ThreadState::OnCpu } else { ThreadState::Blocked },
+            state: if number.is_multiple_of(2) { ThreadState::OnCpu } else { ThreadState::Blocked },
             frames: vec![format!("f{number}")],
             samples: 1,
             seconds: 0.5,

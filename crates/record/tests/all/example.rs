@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 use model::{
     Design, Execution, Fact, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Machine,
-    Op, Origin, Phase, PlannedRun, Reading, ReadingValue, Run, RunLatency, RunSettings, Scope,
-    Series, SeriesPoint, Unit,
+    Op, Origin, Phase, PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency,
+    RunProfile, RunSettings, SampleClock, Scope, Series, SeriesPoint, Stack, ThreadState, Unit,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> RunSettings {
@@ -222,5 +222,29 @@ pub fn bare_run(execution: &str, ordinal: u32) -> Run {
         tax: None,
         stream: RunSettings::new(),
         ..run(execution, ordinal)
+    }
+}
+
+/// What a pass after a run found.
+pub fn profile() -> RunProfile {
+    let stack = |state, frames: &[&str], samples| Stack {
+        side: ProfiledSide::Server,
+        process: "memcached".to_owned(),
+        state,
+        frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
+        samples,
+        seconds: samples as f64 / 100.0,
+    };
+    RunProfile {
+        clock: SampleClock::Software,
+        frequency: 499,
+        kernel: true,
+        seconds: 2.0,
+        operations: 1000,
+        lost: 3,
+        stacks: vec![
+            stack(ThreadState::OnCpu, &["main", "read_[k]"], 12),
+            stack(ThreadState::Blocked, &[], 1),
+        ],
     }
 }

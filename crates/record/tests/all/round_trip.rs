@@ -1,9 +1,6 @@
 use std::collections::BTreeSet;
 
-use model::{
-    HarnessTax, Op, Origin, ProfiledSide, Reading, ReadingValue, Run, RunLatency, RunProfile,
-    SampleClock, Scope, Stack, ThreadState, Unit,
-};
+use model::{HarnessTax, Op, Origin, Reading, ReadingValue, Run, RunLatency, Scope, Unit};
 use proptest::prelude::*;
 use record::{FilterError, RecordError, ResultsFile, RunFilter, RunSelection};
 
@@ -114,29 +111,9 @@ fn a_stored_run_gains_its_profile_once() {
     file.begin(&example::execution("e")).unwrap();
     let run = example::run("e", 0);
     file.write_run(&run).unwrap();
-    let stack = |state, frames: &[&str], samples| Stack {
-        side: ProfiledSide::Server,
-        process: "memcached".to_owned(),
-        state,
-        frames: frames.iter().map(|frame| (*frame).to_owned()).collect(),
-        samples,
-        seconds: samples as f64 / 100.0,
-    };
-    let profile = RunProfile {
-        clock: SampleClock::Software,
-        frequency: 499,
-        kernel: true,
-        seconds: 2.0,
-        operations: 1000,
-        lost: 3,
-        stacks: vec![
-            stack(ThreadState::OnCpu, &["main", "read_[k]"], 12),
-            stack(ThreadState::Blocked, &[], 1),
-        ],
-    };
-    let profiled = Run { profile: Some(Box::new(profile)), ..run };
+    let profiled = Run { profile: Some(Box::new(example::profile())), ..run };
     file.write_run(&profiled).unwrap();
-    assert_eq!(file.runs(&RunFilter::all()).unwrap(), [profiled.clone()]);
+    assert_eq!(file.runs(&RunFilter::all()).unwrap(), std::slice::from_ref(&profiled));
     assert!(file.write_run(&profiled).is_err());
     let other = Run { id: "other".to_owned(), ..profiled };
     assert!(matches!(file.write_run(&other), Err(RecordError::RunExists { .. })));
