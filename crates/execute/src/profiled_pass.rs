@@ -72,7 +72,7 @@ impl Observer for ProfilingObserver {
         }
         match Profiler::start(std::mem::take(&mut self.targets), self.frequency) {
             Ok(profiler) => self.profiler = Some(profiler),
-            Err(error) => self.result = Err(error.to_string()),
+            Err(error) => self.result = Err(model::Unavailable::from(error).to_string()),
         }
     }
 

@@ -1,8 +1,12 @@
 //! Names of functions: of ELF files, and of the kernel.
 
 use std::fs;
+use std::path::Path;
 
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+
+/// The largest file of symbols that is read.
+const LARGEST: u64 = 4 << 30;
 
 /// The functions of a file, by address.
 #[derive(Debug, Default)]
@@ -52,7 +56,8 @@ fn functions(file: &object::File<'_>) -> Vec<(u64, u64, String)> {
     let functions = all.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() > 0);
     let named = functions.filter_map(|symbol| {
         let name = symbol.name().ok().filter(|name| !name.is_empty())?;
-        Some((symbol.address(), symbol.address() + symbol.size(), name.to_owned()))
+        let (begin, size) = (symbol.address(), symbol.size());
+        Some((begin, begin.saturating_add(size), name.to_owned()))
     });
     named.collect()
 }
@@ -62,7 +67,8 @@ fn separate(file: &object::File<'_>) -> Option<Vec<u8>> {
     let identity = file.build_id().ok()??;
     let hex: String = identity.iter().map(|byte| format!("{byte:02x}")).collect();
     let (folder, name) = hex.split_at_checked(2)?;
-    fs::read(format!("/usr/lib/debug/.build-id/{folder}/{name}.debug")).ok()
+    let path = format!("/usr/lib/debug/.build-id/{folder}/{name}.debug");
+    safe_file::read_bytes(Path::new(&path), LARGEST).ok()
 }
 
 /// Where functions begin, from `.eh_frame_hdr` at an address: the search table, as the Linux

@@ -1,8 +1,6 @@
 //! Stacks of a process, from registers and the top of the stack.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -146,12 +144,8 @@ fn begin_of([frame, link, stack, counter]: [u64; REGISTER_COUNT]) -> (u64, u64, 
 }
 
 fn read_file(map: &CodeMap) -> Option<Rc<CodeFile>> {
-    let bytes = map.paths.iter().find_map(|path| {
-        let mut bytes = Vec::new();
-        let file = File::open(path).ok()?;
-        file.take(LARGEST).read_to_end(&mut bytes).ok()?;
-        Some(bytes)
-    })?;
+    // The process names it: at that name may lie a pipe by now.
+    let bytes = map.paths.iter().find_map(|path| safe_file::read_bytes(path, LARGEST).ok())?;
     let name = map.name.rsplit('/').next().unwrap_or_default();
     CodeFile::of(name.trim_end_matches(" (deleted)"), &bytes).map(Rc::new)
 }
@@ -169,7 +163,10 @@ impl CodeFile {
         let section = |name: &'static str| {
             let section = file.section_by_name(name)?;
             let begin = section.address();
-            Some((name, (begin..begin + section.size(), section.data().ok()?.to_vec())))
+            Some((
+                name,
+                (begin..begin.saturating_add(section.size()), section.data().ok()?.to_vec()),
+            ))
         };
         Some(CodeFile {
             name: name.to_owned(),

@@ -315,6 +315,7 @@ fn what_makes_no_sense_is_refused_before_a_device_is_written_to() {
     set("mbwu.roundz=3", &["rounds"]);
     set("measure.threads=4", &["mbwu.threads"]);
     set("measure.rate=4", &["mbwu.rate"]);
+    set("why.frequency=99", &["the rounds of a work unit are not profiled"]);
     set("repeats=2", &["one repeat"]);
     set("store.raw.path=x", &["leave it out"]);
     set("sequence=[\"ycsb-d\"]", &["reads, updates, scans"]);

@@ -92,6 +92,10 @@ fn check_spec(source: &StudyText, spec: &StudySpec) -> Result<(), StudyError> {
             return Err(source.at(span, words));
         }
     }
+    if let Some(why) = &spec.why {
+        let words = "the rounds of a work unit are not profiled; leave this to a study of one cell";
+        return Err(source.at(why.span(), words));
+    }
     if let Some(agents) = &spec.agents {
         return Err(source.at(agents.span(), "work units are of stores on this machine's devices"));
     }

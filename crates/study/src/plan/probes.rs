@@ -13,7 +13,8 @@ use crate::text::{CacheTable, SimulationTable, StudySpec, StudyText, WhyTable};
 
 /// The probes of a study.
 pub(crate) fn of_study(source: &StudyText, spec: &StudySpec) -> Result<ProbesConfig, StudyError> {
-    let profiling = spec.why.as_ref().map(|table| profiling(source, table)).transpose()?;
+    let profiling =
+        spec.why.as_ref().map(|table| profiling(source, table.get_ref())).transpose()?;
     let mut probes = ProbesConfig { profiling, ..ProbesConfig::default() };
     let Some(table) = &spec.probes else { return Ok(probes) };
     if let Some(names) = &table.chosen {

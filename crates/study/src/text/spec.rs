@@ -73,7 +73,7 @@ pub struct StudySpec {
     pub probes: Option<ProbesTable>,
     /// After the measured runs of a cell, where its time goes.
     #[serde(default)]
-    pub why: Option<WhyTable>,
+    pub why: Option<Spanned<WhyTable>>,
     /// The levels of the machine's knobs, under which everything runs.
     #[serde(default)]
     pub knobs: Option<BTreeMap<Spanned<String>, Spanned<toml::Value>>>,
