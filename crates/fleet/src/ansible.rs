@@ -2,6 +2,7 @@
 //! groups, plug-ins. Source: Ansible's documentation, "ansible-inventory", `--list`.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -51,7 +52,7 @@ pub(crate) fn hosts(
     command.arg("--list").arg("-i").arg(std::path::absolute(path).unwrap_or_else(|_| path.into()));
     // Otherwise what it cannot read is an empty inventory.
     command.env("ANSIBLE_INVENTORY_UNPARSED_FAILED", "True").env("ANSIBLE_NOCOLOR", "1");
-    let printed = output(command, b"", LIMIT, PROGRAM, "reading an inventory")?;
+    let printed = output(command, io::empty(), LIMIT, PROGRAM, "reading an inventory")?;
     if printed.code != Some(0) {
         let words: Vec<&str> = printed.stderr.split_whitespace().collect();
         return Err(request(format!("{PROGRAM}: {}", words.join(" "))));

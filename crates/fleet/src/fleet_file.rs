@@ -8,7 +8,7 @@ use serde::Deserialize;
 use crate::error::FleetError;
 use crate::kubernetes::{ClusterPlace, PodGroup};
 use crate::slurm::SlurmJob;
-use crate::target::{FleetHost, LauncherKind, request};
+use crate::target::{FleetHost, HostDevices, LauncherKind, request};
 
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
@@ -42,6 +42,12 @@ struct HostTable {
     #[serde(default)]
     set: Vec<String>,
     listen: Option<String>,
+    #[serde(default)]
+    device: Vec<String>,
+    #[serde(default)]
+    confirm: Vec<String>,
+    #[serde(default)]
+    overwrite: Vec<String>,
 }
 
 fn ssh() -> LauncherKind {
@@ -76,6 +82,11 @@ impl FleetFile {
             platform: table.platform.clone(),
             set: table.set.clone(),
             listen: table.listen.clone(),
+            devices: HostDevices {
+                device: table.device.clone(),
+                confirm: table.confirm.clone(),
+                overwrite: table.overwrite.clone(),
+            },
             job: None,
         };
         self.hosts.iter().map(host).collect()

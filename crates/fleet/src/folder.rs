@@ -1,9 +1,11 @@
 //! A folder of ours on a host, and the files in it.
 
-use std::io::{self, Seek};
+use std::fs::File;
+use std::io::{self, Cursor, Read, Seek};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use model::text::shell_word;
 
@@ -15,6 +17,8 @@ use crate::limited::{Printed, output, output_to_file};
 const SHORT: Duration = Duration::from_secs(60);
 /// Time for a file.
 const LONG: Duration = Duration::from_secs(1800);
+/// A slower connection is not waited for, in bytes a second.
+const SLOWEST: u64 = 1 << 20;
 /// The largest file that is collected.
 const MAX_FILE: u64 = 1 << 36;
 
@@ -50,7 +54,7 @@ impl HostFolder {
              if [ -d {id} ]; then known=known; else mkdir {id}; known=new; fi; \
              [ -O {id} ]; cd {id}; pwd -P; uname -m; echo $known"
         );
-        let printed = run(&**launcher, host, &script, b"", SHORT, "creating a folder")?;
+        let printed = run(&**launcher, host, &script, io::empty(), SHORT, "creating a folder")?;
         let mut lines = printed.stdout.lines();
         let (Some(path), Some(architecture), Some(known)) =
             (lines.next(), lines.next(), lines.next())
@@ -92,7 +96,7 @@ impl HostFolder {
     /// The host is not reached.
     pub fn first_line(&self, script: &str) -> Result<Option<String>, FleetError> {
         let command = self.launcher.shell(&self.host, &self.within(script));
-        let printed = output(command, b"", SHORT, &self.host, "asking")?;
+        let printed = output(command, io::empty(), SHORT, &self.host, "asking")?;
         self.reached(&printed)?;
         let line = printed.stdout.lines().next().map(str::to_owned);
         Ok(line.filter(|_| printed.code == Some(0)))
@@ -120,18 +124,51 @@ impl HostFolder {
     /// # Errors
     /// The host is not reached, is full, or has other bytes than were sent.
     pub fn put(&self, name: &str, bytes: &[u8], executable: bool) -> Result<(), FleetError> {
-        let name = shell_word(name);
-        let mode = if executable { "700" } else { "600" };
-        let script = self.within(&format!(
-            "umask 077 && cat > {name}.part && chmod {mode} {name}.part && \
-             sha256sum < {name}.part && mv -f {name}.part {name}"
-        ));
-        let printed =
-            run(&*self.launcher, &self.host, &script, bytes, LONG, "copying a file there")?;
-        let theirs = printed.stdout.split_whitespace().next().unwrap_or_default();
-        if safe_file::sha256(bytes).ok().as_deref() != Some(theirs) {
+        let script = format!("{} && {}", receive(name), settle(name, executable, None));
+        let sent = Cursor::new(bytes.to_vec());
+        let sum = safe_file::sha256(bytes).map_err(|error| FleetError::Here(error.to_string()))?;
+        self.send(&script, sent, &sum, LONG)
+    }
+
+    /// Copies a file of this machine into the folder, with its time of modification, below folders
+    /// that are made where they lack; leaves one alone that is there with the same bytes.
+    ///
+    /// # Errors
+    /// The file cannot be read here; as [`HostFolder::put`].
+    pub fn put_file(&self, from: &Path, name: &str) -> Result<(), FleetError> {
+        let here = |error: io::Error| FleetError::Here(format!("{}: {error}", from.display()));
+        let mut file = File::open(from).map_err(here)?;
+        let facts = file.metadata().map_err(here)?;
+        let sum = safe_file::sha256(&mut file).map_err(here)?;
+        file.rewind().map_err(here)?;
+        let word = shell_word(name);
+        let known = format!("[ -f {word} ] && sha256sum < {word}");
+        let known = if self.is_new { None } else { self.first_line(&known)? };
+        if known.is_some_and(|line| line.split_whitespace().next() == Some(&sum)) {
+            return Ok(());
+        }
+        let executable = facts.permissions().mode() & 0o100 != 0;
+        let settle = settle(name, executable, facts.modified().ok());
+        let script =
+            format!("mkdir -p -- \"$(dirname -- {word})\" && {} && {settle}", receive(name));
+        let limit = LONG + Duration::from_secs(facts.len() / SLOWEST);
+        self.send(&script, file, &sum, limit)
+    }
+
+    /// Runs a script that receives `content` and prints the checksum of what it has.
+    fn send(
+        &self,
+        script: &str,
+        content: impl Read + Send + 'static,
+        sum: &str,
+        limit: Duration,
+    ) -> Result<(), FleetError> {
+        const WHAT: &str = "copying a file there";
+        let script = self.within(&format!("umask 077 && {script}"));
+        let printed = run(&*self.launcher, &self.host, &script, content, limit, WHAT)?;
+        if printed.stdout.split_whitespace().next() != Some(sum) {
             let why = "the host has other bytes than were sent".to_owned();
-            return Err(self.failed("copying a file there", why));
+            return Err(self.failed(WHAT, why));
         }
         Ok(())
     }
@@ -146,7 +183,7 @@ impl HostFolder {
         let name = shell_word(name);
         let sum = format!("[ -f {name} ] || exit 3; sha256sum < {name}");
         let command = self.launcher.shell(&self.host, &self.within(&sum));
-        let printed = output(command, b"", LONG, &self.host, WHAT)?;
+        let printed = output(command, io::empty(), LONG, &self.host, WHAT)?;
         if printed.code == Some(3) {
             return Ok(false);
         }
@@ -174,7 +211,8 @@ impl HostFolder {
     /// The host is not reached, or keeps it.
     pub fn remove(&self) -> Result<(), FleetError> {
         let script = format!("rm -rf -- {}", shell_word(&self.path));
-        run(&*self.launcher, &self.host, &script, b"", LONG, "removing the folder").map(drop)
+        run(&*self.launcher, &self.host, &script, io::empty(), LONG, "removing the folder")
+            .map(drop)
     }
 
     fn failed(&self, what: &'static str, why: String) -> FleetError {
@@ -190,11 +228,36 @@ impl HostFolder {
     }
 }
 
+/// A script that writes its standard input beside the file.
+fn receive(name: &str) -> String {
+    format!("cat > {}.part", shell_word(name))
+}
+
+/// A script that prints the checksum of what was received, and makes it the file.
+fn settle(name: &str, executable: bool, modified: Option<SystemTime>) -> String {
+    let name = shell_word(name);
+    let mode = if executable { "700" } else { "600" };
+    let since = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let touch = since.map(|time| {
+        let seconds = time.as_secs();
+        // BusyBox takes whole seconds alone.
+        format!(
+            "{{ touch -d @{seconds}.{:09} {name}.part 2>/dev/null || \
+             touch -d @{seconds} {name}.part; }} && ",
+            time.subsec_nanos()
+        )
+    });
+    format!(
+        "chmod {mode} {name}.part && {}sha256sum < {name}.part && mv -f {name}.part {name}",
+        touch.unwrap_or_default()
+    )
+}
+
 fn run(
     launcher: &dyn Launcher,
     host: &str,
     script: &str,
-    input: &[u8],
+    input: impl Read + Send + 'static,
     limit: Duration,
     what: &'static str,
 ) -> Result<Printed, FleetError> {
@@ -231,6 +294,6 @@ fn last_line(text: &str) -> &str {
 }
 
 fn now_s() -> f64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0.0, |since| since.as_secs_f64())
 }

@@ -35,10 +35,8 @@ pub(crate) trait HostRequest: Debug + Send + Sync {
         tell: &mut dyn FnMut(&str),
     ) -> Result<GivenHosts, FleetError>;
 
-    /// How many hosts there will be, where they may issue load.
-    fn agents(&self) -> Option<usize> {
-        None
-    }
+    /// How many hosts there will be.
+    fn count(&self) -> Result<usize, FleetError>;
 
     /// What would be created, as the scheduler's own tools take it.
     fn manifest(&self, _lease: Duration) -> Option<Value> {

@@ -29,4 +29,4 @@ pub use kubernetes::{POD_NOT_REACHED, PodShell, run_pod_shell, start_pod_shells_
 pub use launcher::Launcher;
 pub use local::Local;
 pub use ssh::Ssh;
-pub use target::{FleetHost, FleetTarget, LauncherKind};
+pub use target::{FleetHost, FleetTarget, HostDevices, LauncherKind};

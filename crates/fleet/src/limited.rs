@@ -1,7 +1,7 @@
 //! Commands with a limit of time and of output.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -30,7 +30,7 @@ pub(crate) struct Printed {
 /// Runs a command that prints little, with `input` as its standard input.
 pub(crate) fn output(
     mut command: Command,
-    input: &[u8],
+    input: impl Read + Send + 'static,
     limit: Duration,
     host: &str,
     what: &'static str,
@@ -58,7 +58,7 @@ pub(crate) fn output_to_file(
         copied
     };
     command.stdin(Stdio::null());
-    let (status, stderr, copied) = run(command, b"", limit, (host, what), copy)?;
+    let (status, stderr, copied) = run(command, io::empty(), limit, (host, what), copy)?;
     match copied.recv_timeout(LAST_WAIT) {
         Ok(Ok(bytes)) if bytes > most => Err(failed(format!("it is larger than {most} B"))),
         Ok(Err(error)) => Err(failed(error.to_string())),
@@ -72,7 +72,7 @@ pub(crate) fn output_to_file(
 /// Runs a command until it ends or the limit has passed. Its standard output goes to `read`.
 fn run<R>(
     mut command: Command,
-    input: &[u8],
+    mut input: impl Read + Send + 'static,
     limit: Duration,
     (host, what): (&str, &'static str),
     read: impl FnOnce(ChildStdout) -> R,
@@ -88,9 +88,8 @@ fn run<R>(
         return Err(failed("it has no streams".to_owned()));
     };
     if let Some(mut stdin) = child.stdin.take() {
-        let input = input.to_vec();
         // A command that ends early does not read all of it; its exit code says why.
-        thread::spawn(move || stdin.write_all(&input));
+        thread::spawn(move || io::copy(&mut input, &mut stdin));
     }
     let (stdout, stderr) = (read(stdout), Text::read(stderr));
     let begin = Instant::now();
@@ -165,7 +164,8 @@ mod tests {
     #[test]
     fn a_silent_command_ends_at_its_limit() {
         let begin = Instant::now();
-        let error = output(sh("sleep 60"), b"", Duration::from_millis(200), "m1", "waiting");
+        let error =
+            output(sh("sleep 60"), io::empty(), Duration::from_millis(200), "m1", "waiting");
         assert_eq!(error.unwrap_err().to_string(), "m1: waiting: no end within 0 s");
         assert!(begin.elapsed() < Duration::from_secs(20));
     }
@@ -179,7 +179,8 @@ mod tests {
         assert_eq!(error.unwrap_err().to_string(), "m1: collecting: it is larger than 1048576 B");
         thread::sleep(Duration::from_millis(100));
         assert_eq!(file.metadata().unwrap().len(), most + 1);
-        let printed = output(sh("yes & sleep 0.3; kill $!"), b"", limit, "m1", "asking").unwrap();
+        let printed =
+            output(sh("yes & sleep 0.3; kill $!"), io::empty(), limit, "m1", "asking").unwrap();
         assert!(printed.stdout.len() <= MAX_OUTPUT + 4096);
     }
 
@@ -188,7 +189,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let script = format!("sleep 60 & echo $! > {}; wait", file.path().display());
         let limit = Duration::from_millis(300);
-        output(sh(&script), b"", limit, "m1", "waiting").unwrap_err();
+        output(sh(&script), io::empty(), limit, "m1", "waiting").unwrap_err();
         let started = std::fs::read_to_string(file.path()).unwrap();
         // A process that has ended is a zombie until it is reaped; a signal takes a moment.
         let stat = format!("/proc/{}/stat", started.trim());

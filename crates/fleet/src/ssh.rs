@@ -1,6 +1,7 @@
 //! The user's own `ssh`, with its configuration, jump hosts and agent.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::process::Command;
 use std::time::Duration;
 
@@ -81,7 +82,7 @@ impl Launcher for Ssh {
     fn address(&self, host: &str) -> Result<String, FleetError> {
         const WHAT: &str = "reading the ssh configuration";
         let command = self.command(host, &["-G"]);
-        let printed = output(command, b"", Duration::from_secs(10), host, WHAT)?;
+        let printed = output(command, io::empty(), Duration::from_secs(10), host, WHAT)?;
         let name = printed.stdout.lines().find_map(|line| line.strip_prefix("hostname "));
         name.map(|name| name.trim().to_owned()).ok_or_else(|| FleetError::Failed {
             host: host.to_owned(),
@@ -92,6 +93,7 @@ impl Launcher for Ssh {
 
     fn release(&self, host: &str) -> Result<(), FleetError> {
         let command = self.command(host, &["-O", "exit"]);
-        output(command, b"", Duration::from_secs(10), host, "closing the connection").map(drop)
+        output(command, io::empty(), Duration::from_secs(10), host, "closing the connection")
+            .map(drop)
     }
 }

@@ -45,8 +45,17 @@ pub struct FleetHost {
     pub set: Vec<String>,
     /// Where its agent listens, if other machines reach it at another address than `ssh` does.
     pub listen: Option<String>,
+    pub devices: HostDevices,
     /// Which of a scheduler's jobs it belongs to.
     pub job: Option<String>,
+}
+
+/// The devices of a host whose work units are measured: `--device`, `--confirm`, `--overwrite`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostDevices {
+    pub device: Vec<String>,
+    pub confirm: Vec<String>,
+    pub overwrite: Vec<String>,
 }
 
 impl FleetHost {
@@ -60,6 +69,7 @@ impl FleetHost {
             platform: None,
             set: Vec::new(),
             listen: None,
+            devices: HostDevices::default(),
             job: None,
         }
     }
@@ -195,12 +205,14 @@ impl FleetTarget {
         self.queued.is_some()
     }
 
-    /// How many agents can be started: on hosts that are known, or on those that a scheduler gives.
-    /// None if it gives hosts for studies alone.
-    pub fn agents(&self) -> Option<usize> {
+    /// The names of the hosts; numbers where a scheduler has yet to give them.
+    ///
+    /// # Errors
+    /// The scheduler does not know an allocation that is named.
+    pub fn names(&self) -> Result<Vec<String>, FleetError> {
         match &self.queued {
-            Some(queued) => queued.agents(),
-            None => Some(self.hosts.len()),
+            Some(queued) => Ok((1..=queued.count()?).map(|at| format!("host{at}")).collect()),
+            None => Ok(self.hosts.iter().map(|host| host.name.clone()).collect()),
         }
     }
 

@@ -229,8 +229,12 @@ impl WorkloadFlags {
 
 impl LoadFlags {
     /// The store, and the server that is started for it.
-    pub fn store(&self, store: &str) -> anyhow::Result<(StoreUrl, Option<ServerSpec>)> {
-        let hosts = self.server_hosts.hosts()?;
+    pub fn store(
+        &self,
+        store: &str,
+        show: &Output,
+    ) -> anyhow::Result<(StoreUrl, Option<ServerSpec>)> {
+        let hosts = self.server_hosts.hosts(show)?;
         let Some(settings) = &self.server else {
             if hosts.is_some() {
                 return Err(request(format!(

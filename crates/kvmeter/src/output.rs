@@ -28,6 +28,7 @@ pub enum When {
     Never,
 }
 
+#[derive(Debug, Clone, Copy)]
 pub struct Output {
     quiet: bool,
     style: Style,

@@ -13,6 +13,8 @@ use crate::describe::median;
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadPower {
     pub watts: f64,
+    /// That of each repeat, of which `watts` is the median; empty where it is one number.
+    pub repeats_w: Vec<f64>,
     pub idle_w: Option<f64>,
     pub from: String,
     pub origin: Origin,
@@ -27,6 +29,7 @@ impl LoadPower {
     pub fn given(watts: f64, from: &str) -> LoadPower {
         LoadPower {
             watts,
+            repeats_w: Vec::new(),
             idle_w: None,
             from: from.to_owned(),
             origin: Origin::Published,
@@ -45,23 +48,23 @@ impl LoadPower {
         platform: Option<&Platform>,
         what: &str,
     ) -> Result<LoadPower, CandidateError> {
-        let median = |of: &dyn Fn(&Run) -> Option<f64>| {
-            let values: Vec<f64> =
-                runs.iter().filter(|run| run.valid()).filter_map(|run| of(run)).collect();
-            (!values.is_empty()).then(|| median(&values))
+        let values = |of: &dyn Fn(&Run) -> Option<f64>| -> Vec<f64> {
+            runs.iter().filter(|run| run.valid()).filter_map(|run| of(run)).collect()
         };
+        let middle = |values: &[f64]| (!values.is_empty()).then(|| median(values));
         // Joules of an operation are of the store's machine, even if kvmeter ran on another.
         let watts = |run: &Run, signal: &str| {
             let energy = run.reading(signal)?;
             let joules = energy.value()? * run.operations as f64;
             (energy.window_s > 0.0).then(|| joules / energy.window_s)
         };
-        let gross = median(&|run| watts(run, JOULES_PER_OP.name));
+        let repeats_w = values(&|run| watts(run, JOULES_PER_OP.name));
         let first = runs.iter().filter(|run| run.valid()).find_map(|run| run.joules_per_op());
-        if let (Some(gross), Some(energy)) = (gross, first) {
-            let net = median(&|run| watts(run, JOULES_PER_OP_NET.name));
+        if let (Some(gross), Some(energy)) = (middle(&repeats_w), first) {
+            let net = middle(&values(&|run| watts(run, JOULES_PER_OP_NET.name)));
             return Ok(LoadPower {
                 watts: gross,
+                repeats_w,
                 idle_w: net.map(|net| gross - net).filter(|idle| *idle >= 0.0 && *idle <= gross),
                 from: energy.source.clone(),
                 origin: energy.origin,
@@ -71,11 +74,14 @@ impl LoadPower {
         }
         let known =
             platform.and_then(|p| Some((p.idle_w.as_ref()?.value, p.full_load_w.as_ref()?)));
-        let busy = median(&|run| run.value("machine.busy"));
-        if let (Some((idle, full)), Some(busy)) = (known, busy) {
+        let busy = values(&|run| run.value("machine.busy"));
+        if let (Some((idle, full)), Some(middle)) = (known, middle(&busy)) {
             let from = source_text(platform, "full_load_w", full.from.as_deref());
+            let curve = curve_of(platform, idle, full.value)?;
+            let at = |busy: &f64| curve.at(busy.clamp(0.0, 1.0));
             return Ok(LoadPower {
-                watts: curve_of(platform, idle, full.value)?.at(busy.clamp(0.0, 1.0))?,
+                watts: at(&middle)?,
+                repeats_w: busy.iter().map(at).collect::<Result<_, _>>()?,
                 idle_w: Some(idle),
                 from: format!("{from} and machine.busy"),
                 origin: Origin::Modelled,
@@ -104,6 +110,7 @@ impl LoadPower {
         };
         Ok(LoadPower {
             watts: levels.first().map_or(0.0, |level| level.power_w),
+            repeats_w: Vec::new(),
             idle_w: curve.as_ref().map(PowerCurve::idle_w),
             from: format!("graduated load of {} levels", points.len()),
             origin: power.provenance.map_or(Origin::Measured, |(_, origin)| origin),
@@ -120,6 +127,7 @@ impl LoadPower {
         let curve = self.curve.map(|curve| curve.scaled(watts / self.watts)).transpose()?;
         Ok(LoadPower {
             watts,
+            repeats_w: Vec::new(),
             idle_w: curve.as_ref().map(PowerCurve::idle_w),
             from: from.to_owned(),
             origin: self.origin,

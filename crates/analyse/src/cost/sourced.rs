@@ -119,6 +119,7 @@ impl SourcedCandidate {
         let same = rows.iter().all(|row| row.power.boundary == first.power.boundary);
         let power = LoadPower {
             watts,
+            repeats_w: Vec::new(),
             idle_w: None,
             from: from.clone(),
             origin: first.power.origin,

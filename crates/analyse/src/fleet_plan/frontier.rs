@@ -48,7 +48,7 @@ fn power_at(choice: &MachineChoice, rate_ops_s: f64) -> Option<MachinePower> {
     let active_w = power.at(share).ok()?;
     let idle_w = power.curve.as_ref().map(PowerCurve::idle_w);
     let curve = idle_w.and_then(|idle| PowerCurve::line(idle, active_w).ok());
-    Some(MachinePower { active_w, curve })
+    Some(MachinePower { active_w, repeats_w: Vec::new(), curve })
 }
 
 /// Cost, latency, power; what is not known is no advantage.

@@ -77,12 +77,24 @@ impl PricingModel {
 pub struct MachinePower {
     /// At its capacity, in watts.
     pub active_w: f64,
+    /// That of each repeat there, of which `active_w` is the median; empty where it is one number.
+    pub repeats_w: Vec<f64>,
     /// Power over the share of its capacity; None where the idle power is not known, and then
     /// `active_w` is its power at every load.
     pub curve: Option<PowerCurve>,
 }
 
 impl MachinePower {
+    /// With another power at the capacity, the curve scaled to it.
+    ///
+    /// # Errors
+    /// A power of zero or below.
+    pub fn scaled_to(&self, active_w: f64) -> Result<MachinePower, CostError> {
+        let scaled = |curve: &PowerCurve| curve.scaled(active_w / self.active_w);
+        let curve = self.curve.as_ref().map(scaled).transpose()?;
+        Ok(MachinePower { active_w, repeats_w: self.repeats_w.clone(), curve })
+    }
+
     /// Watts at a share of the capacity.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ fn server(table: &Clusters, row: &Cluster, at: usize, price_usd: f64) -> Machine
         name: table.platforms[at].clone(),
         capacity_ops_s: table.target_ops_s.0 / row.servers[at] as f64,
         pricing: PricingModel::Bought { price_usd },
-        power: Some(MachinePower { active_w, curve: None }),
+        power: Some(MachinePower { active_w, repeats_w: Vec::new(), curve: None }),
         rack_units: None,
         ..test_machines::machine("", 1.0)
     }

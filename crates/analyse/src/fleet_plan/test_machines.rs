@@ -17,6 +17,7 @@ pub fn machine(name: &str, capacity_ops_s: f64) -> MachineChoice {
         pricing: PricingModel::Bought { price_usd: 1_000.0 },
         power: Some(MachinePower {
             active_w: 150.0,
+            repeats_w: Vec::new(),
             curve: Some(PowerCurve::line(50.0, 150.0).unwrap()),
         }),
         rack_units: Some(1.0),

@@ -52,8 +52,8 @@ impl PodRequest {
 }
 
 impl HostRequest for PodRequest {
-    fn agents(&self) -> Option<usize> {
-        Some(self.groups.values().map(PodGroup::nodes).sum())
+    fn count(&self) -> Result<usize, FleetError> {
+        Ok(self.groups.values().map(PodGroup::nodes).sum())
     }
 
     /// The Jobs as `kubectl apply` takes them.
@@ -178,10 +178,9 @@ fn new_id() -> String {
 fn host(node: &str, label: &str, group: &PodGroup) -> FleetHost {
     FleetHost {
         name: node.to_owned(),
-        address: node.to_owned(),
         platform: group.platform.clone(),
         set: group.set.clone(),
-        listen: None,
         job: Some(label.to_owned()),
+        ..FleetHost::at(node)
     }
 }

@@ -1,6 +1,7 @@
 //! The user's commands of Slurm: what they are started with, and what they answer.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::process::Command;
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ impl Client {
     pub fn ask(&self, program: &str, args: &[&str]) -> Result<String, FleetError> {
         let mut command = self.command(program);
         command.args(args);
-        let printed = match output(command, b"", LIMIT, "slurm", "asking") {
+        let printed = match output(command, io::empty(), LIMIT, "slurm", "asking") {
             Err(FleetError::Request(why)) => {
                 return Err(request(format!(
                     "slurm: {why}, or run kvmeter on a login node of the cluster"
@@ -105,6 +106,16 @@ impl Client {
         let nodes = format!("--nodes={node}");
         let text = self.ask("sinfo", &["--all", "--noheader", "--Node", &nodes, "--format=%T"])?;
         Ok(text.lines().next().map(|line| line.trim().to_owned()))
+    }
+
+    /// Where other machines reach a node.
+    pub fn node_address(&self, node: &str) -> Result<String, FleetError> {
+        let nodes = format!("--nodes={node}");
+        let text = self.ask("sinfo", &["--all", "--noheader", "--Node", &nodes, "--format=%o"])?;
+        let address = text.lines().map(str::trim).find(|line| !line.is_empty());
+        address.map(str::to_owned).ok_or_else(|| {
+            request(format!("slurm: node {node} has no address; see `scontrol show node {node}`"))
+        })
     }
 
     /// The names of a list such as `node[1-2]`.

@@ -102,7 +102,7 @@ impl Launcher for Slurm {
     }
 
     fn address(&self, host: &str) -> Result<String, FleetError> {
-        Ok(host.to_owned())
+        self.client.node_address(host)
     }
 
     fn why_lost(&self, host: &str) -> Option<String> {

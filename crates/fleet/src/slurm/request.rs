@@ -24,6 +24,14 @@ pub(crate) struct SlurmRequest {
 }
 
 impl HostRequest for SlurmRequest {
+    fn count(&self) -> Result<usize, FleetError> {
+        let nodes = |(name, job): (&String, &SlurmJob)| match job.job {
+            Some(id) => Ok(self.client.node_names(&self.existing(name, id)?.nodelist)?.len()),
+            None => Ok(job.nodes()),
+        };
+        self.jobs.iter().map(nodes).sum()
+    }
+
     /// Gets the nodes of all jobs. Those whose results are whole already are named, too, and are not
     /// requested again.
     fn acquire(
@@ -161,11 +169,10 @@ impl SlurmRequest {
 fn host(node: &str, name: &str, job: &SlurmJob) -> FleetHost {
     FleetHost {
         name: node.to_owned(),
-        address: node.to_owned(),
         platform: job.platform.clone(),
         set: job.set.clone(),
-        listen: None,
         job: Some(name.to_owned()),
+        ..FleetHost::at(node)
     }
 }
 

@@ -45,8 +45,8 @@ pub struct AgentFlags {
 #[derive(Debug, Args)]
 pub struct StartFlags {
     /// Start an agent on each of these machines, and end it with this command: local, ssh:HOST,...,
-    /// kubernetes:nodes=COUNT,..., a fleet file (fleet.toml), or an Ansible inventory (FILE or
-    /// FILE:GROUP)
+    /// slurm:partition=NAME,nodes=COUNT, kubernetes:nodes=COUNT,..., a fleet file (fleet.toml), or
+    /// an Ansible inventory (FILE or FILE:GROUP)
     #[arg(long, value_name = "HOSTS", help_heading = AGENTS, group = CLIENTS)]
     pub agents_on: Option<String>,
     /// kvmeter for machines of --agents-on of another architecture than this one's; may be repeated
@@ -85,7 +85,7 @@ impl AgentFlags {
     pub fn machines(&self) -> u32 {
         let agents = match &self.started.agents_on {
             // What names no host is refused where its agents are started.
-            Some(on) => hosts::target(on).map_or(0, |target| target.agents().unwrap_or_default()),
+            Some(on) => hosts::agent_names(on).map_or(0, |names| names.len()),
             None => self.agents.len(),
         };
         agents.max(1) as u32
@@ -125,7 +125,7 @@ impl AgentFlags {
         let measuring = measure.and_then(|(_, host)| host);
         let names: Vec<String> = match &self.started.agents_on {
             Some(on) => {
-                let names = hosts::agent_names(&hosts::target(on)?);
+                let names = hosts::agent_names(on)?;
                 names.into_iter().filter(|name| measuring != Some(name.as_str())).collect()
             }
             None => self.agents.clone(),

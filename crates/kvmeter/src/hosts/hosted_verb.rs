@@ -7,6 +7,7 @@ use fleet::{FleetHost, FleetTarget, HostFolder, Hosted, HostedEnd, HostedLine, L
 use model::Span;
 
 use super::program::{self, GivenPrograms};
+use crate::interrupt::stop_flag;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a verb may take until it says that it is ready.
@@ -84,7 +85,12 @@ impl VerbStart<'_> {
     ) -> Result<(Hosted, T), VerbFailure> {
         let (host, what, begin) = (&self.host.name, self.what, Instant::now());
         let mut lines: Vec<String> = Vec::new();
+        let stop = stop_flag().map_err(failure)?;
         while begin.elapsed() < START_LIMIT {
+            if stop.load(Ordering::Relaxed) {
+                let words = format!("{host}: {what} was stopped before it was ready");
+                return Err(VerbFailure { words, refused: false });
+            }
             match hosted.line(POLL_INTERVAL) {
                 Ok(Some(HostedLine::Stdout(line) | HostedLine::Stderr(line))) => {
                     if let Some(ready) = read(&line) {

@@ -6,12 +6,16 @@ pub mod program;
 mod started_agents;
 mod started_servers;
 
-use anyhow::Context;
-use fleet::{FleetHost, FleetTarget};
+use std::collections::{BTreeMap, BTreeSet};
 
-pub use self::started_agents::{StartedAgents, WantedAgents, agent_names, target};
+use anyhow::Context;
+use fleet::{EarlierAttempt, FleetError, FleetHost, FleetTarget};
+
+pub use self::started_agents::{StartedAgents, WantedAgents, agent_names};
 pub use self::started_servers::{ServerReport, host_servers};
 use crate::exit::request;
+use crate::interrupt::stop_flag;
+use crate::output::Output;
 
 /// Names a folder on hosts: 128 random bits in hexadecimal.
 pub fn new_folder_id() -> anyhow::Result<String> {
@@ -22,15 +26,29 @@ pub fn new_folder_id() -> anyhow::Result<String> {
 
 /// The hosts that a flag names.
 fn target_of(on: &str, flag: &str) -> anyhow::Result<FleetTarget> {
-    FleetTarget::parse(on).map_err(|error| request(format!("{flag}: {error}")))
+    FleetTarget::parse(on).map_err(|error| of_flag(flag, error))
 }
 
-/// The refusal of a scheduler that starts nothing for a flag.
-fn no_scheduler(flag: &str) -> anyhow::Error {
-    request(format!(
-        "{flag}: this scheduler starts nothing for it; name hosts that you have, such as the nodes \
-         of your own allocation: `ssh:node1,node2`"
-    ))
+/// The names of the hosts; numbers where a scheduler has yet to give them.
+fn names_of(target: &FleetTarget, flag: &str) -> anyhow::Result<Vec<String>> {
+    target.names().map_err(|error| of_flag(flag, error))
+}
+
+/// Gets the hosts from a scheduler, if there is one.
+fn acquire(target: &mut FleetTarget, flag: &str, show: &Output) -> anyhow::Result<()> {
+    let (jobs, done) = (BTreeMap::new(), BTreeSet::new());
+    let earlier = EarlierAttempt { jobs: &jobs, done: &done };
+    let stop = stop_flag()?;
+    target
+        .acquire(earlier, &stop, &mut |words| show.note(words))
+        .map_err(|error| of_flag(flag, error))
+}
+
+fn of_flag(flag: &str, error: FleetError) -> anyhow::Error {
+    match error.is_request() {
+        true => request(format!("{flag}: {error}")),
+        false => error.into(),
+    }
 }
 
 /// Where other machines reach what a host runs.

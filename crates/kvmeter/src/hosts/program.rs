@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use fleet::HostFolder;
 
 use crate::exit::request;
@@ -12,8 +11,6 @@ use crate::flags::machine::this_program;
 
 /// Name of the copy in the host's folder.
 const COPY: &str = "kvmeter";
-/// A larger program is none.
-const MAX_BYTES: u64 = 1 << 30;
 
 /// Programs for other architectures.
 #[derive(Clone, Copy)]
@@ -36,9 +33,8 @@ pub fn install(folder: &HostFolder, given: GivenPrograms<'_>) -> anyhow::Result<
     }
     let path = fitting(&folder.architecture, given)
         .map_err(|error| request(format!("{}: {error}", folder.host())))?;
-    let bytes = read(&path)?;
-    folder.put(COPY, &bytes, true)?;
-    match folder.first_line(&format!("./{COPY} --version"))? {
+    folder.put_file(&path, COPY)?;
+    match folder.first_line(&format!("chmod 700 {COPY} && ./{COPY} --version"))? {
         Some(_) => Ok(format!("./{COPY}")),
         None => Err(request(format!(
             "{}: {} does not run there: an older C library, or a folder from which nothing may be \
@@ -87,13 +83,6 @@ fn architecture_of(path: &Path, flag: &str) -> anyhow::Result<&'static str> {
         (b"\x7fELF", _) => Err(wrong("is for another architecture than x86_64 and aarch64")),
         _ => Err(wrong("is no program for Linux")),
     }
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let file = File::open(path).with_context(|| path.display().to_string())?;
-    file.take(MAX_BYTES).read_to_end(&mut bytes).with_context(|| path.display().to_string())?;
-    Ok(bytes)
 }
 
 #[cfg(test)]

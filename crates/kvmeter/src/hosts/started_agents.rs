@@ -1,13 +1,12 @@
 //! Agents that a command starts on other machines, and ends: `--agents-on`.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use agents::TlsFiles;
-use fleet::{EarlierAttempt, FleetHost, FleetTarget, Hosted, Launcher};
+use fleet::{FleetHost, FleetTarget, Hosted, Launcher};
 use model::Address;
 use model::text::shell_word;
 use store::{MachineResource, StoreUrl};
@@ -15,10 +14,9 @@ use store::{MachineResource, StoreUrl};
 use super::credentials::{MemoryFiles, SessionAuthority};
 use super::hosted_verb::{VerbStart, keep};
 use super::program::GivenPrograms;
-use super::{host_address, new_folder_id, no_scheduler, target_of};
+use super::{acquire, host_address, names_of, new_folder_id, target_of};
 use crate::exit::request;
 use crate::flags::agents::AGENTS_ON;
-use crate::interrupt::stop_flag;
 use crate::output::{Output, write_stderr};
 
 /// Before the address of an agent in its first line.
@@ -55,37 +53,12 @@ struct AgentStart<'a> {
     id: String,
 }
 
-/// The hosts of `--agents-on`.
-pub fn target(on: &str) -> anyhow::Result<FleetTarget> {
-    let target = target_of(on, AGENTS_ON)?;
-    match target.agents() {
-        Some(_) => Ok(target),
-        None => Err(no_scheduler(AGENTS_ON)),
-    }
-}
-
-/// The names of the hosts; numbers where a scheduler has yet to give them.
-pub fn agent_names(target: &FleetTarget) -> Vec<String> {
-    if target.is_scheduled() {
-        return (1..=target.agents().unwrap_or_default()).map(|at| format!("host{at}")).collect();
-    }
-    target.hosts.iter().map(|host| host.name.clone()).collect()
-}
-
-/// Gets the hosts from a scheduler, if there is one.
-fn acquire(target: &mut FleetTarget, show: &Output) -> anyhow::Result<()> {
-    if !target.is_scheduled() {
-        return Ok(());
-    }
-    let (jobs, done) = (BTreeMap::new(), BTreeSet::new());
-    let earlier = EarlierAttempt { jobs: &jobs, done: &done };
-    let stop = stop_flag()?;
-    target.acquire(earlier, &stop, &mut |words| show.note(words)).map_err(|error| {
-        match error.is_request() {
-            true => request(format!("{AGENTS_ON}: {error}")),
-            false => error.into(),
-        }
-    })
+/// The names of the hosts of `--agents-on`.
+///
+/// # Errors
+/// It names no host, or one that cannot be used.
+pub fn agent_names(on: &str) -> anyhow::Result<Vec<String>> {
+    names_of(&target_of(on, AGENTS_ON)?, AGENTS_ON)
 }
 
 impl StartedAgents {
@@ -94,8 +67,8 @@ impl StartedAgents {
     /// # Errors
     /// The first host that is not reached or cannot run an agent. None is left running.
     pub fn start(wanted: &WantedAgents<'_>, show: &Output) -> anyhow::Result<StartedAgents> {
-        let mut target = target(wanted.on)?;
-        acquire(&mut target, show)?;
+        let mut target = target_of(wanted.on, AGENTS_ON)?;
+        acquire(&mut target, AGENTS_ON, show)?;
         let start = AgentStart {
             target: &target,
             authority: SessionAuthority::new()?,

@@ -21,9 +21,10 @@ use study::ServerHosts;
 
 use super::hosted_verb::{VerbEnd, VerbFailure, VerbStart, keep};
 use super::program::GivenPrograms;
-use super::{host_address, new_folder_id, no_scheduler, target_of};
+use super::{acquire, host_address, names_of, new_folder_id, target_of};
 use crate::exit::request;
 use crate::flags::server_hosts::{SERVER_BINARY, SERVER_ON};
+use crate::output::Output;
 
 /// The file of the settings in the host's folder.
 const SETTINGS: &str = "server.json";
@@ -48,22 +49,22 @@ pub struct ServerReport {
 ///
 /// # Errors
 /// It names no host, or one that cannot be used.
-pub fn host_servers(on: &str, binaries: &[PathBuf]) -> anyhow::Result<ServerHosts> {
+pub fn host_servers(on: &str, binaries: &[PathBuf], show: &Output) -> anyhow::Result<ServerHosts> {
     let target = target_of(on, SERVER_ON)?;
-    if target.is_scheduled() {
-        return Err(no_scheduler(SERVER_ON));
-    }
-    let names = target.hosts.iter().map(|host| host.name.clone()).collect();
-    let launcher = HostLauncher { target, binaries: binaries.to_vec() };
+    let names = names_of(&target, SERVER_ON)?;
+    let (target, show) = (Mutex::new(target), *show);
+    let launcher = HostLauncher { target, binaries: binaries.to_vec(), show };
     Ok(ServerHosts { names, launcher: Arc::new(launcher) })
 }
 
 /// Starts servers on hosts.
 #[derive(Debug)]
 struct HostLauncher {
-    target: FleetTarget,
+    /// A scheduler gives the hosts when the first server starts.
+    target: Mutex<FleetTarget>,
     /// kvmeter for hosts of other architectures.
     binaries: Vec<PathBuf>,
+    show: Output,
 }
 
 impl Launcher for HostLauncher {
@@ -72,18 +73,23 @@ impl Launcher for HostLauncher {
     }
 
     fn start(&self, request: &LaunchRequest) -> Result<Launched, LaunchError> {
-        let host = &self.target.hosts[request.process % self.target.hosts.len()];
+        let mut target = self.target.lock().unwrap_or_else(PoisonError::into_inner);
+        if target.hosts.is_empty() {
+            acquire(&mut target, SERVER_ON, &self.show)
+                .map_err(|error| LaunchError::Host { why: format!("{error:#}"), refused: true })?;
+        }
+        let host = &target.hosts[request.process % target.hosts.len()];
         let wrong = |error: anyhow::Error| {
             let why = format!("{SERVER_ON}: {}: {error:#}", host.name);
             LaunchError::Host { why, refused: true }
         };
-        let own = address_of(&self.target, host).map_err(wrong)?;
+        let own = address_of(&target, host).map_err(wrong)?;
         let program = request.program;
         let (settings, at) = listening_at(&request.settings, own);
         let settings = open(settings, program.open_to_others());
         let settings = serde_json::to_string(&settings).map_err(|error| wrong(error.into()))?;
         let start = VerbStart {
-            target: &self.target,
+            target: &target,
             host,
             folder: format!("server-{}-{}", new_folder_id().map_err(wrong)?, host.name),
             programs: GivenPrograms { files: &self.binaries, flag: SERVER_BINARY },
@@ -117,9 +123,13 @@ impl Launcher for HostLauncher {
 
 impl Drop for HostLauncher {
     fn drop(&mut self) {
-        for host in &self.target.hosts {
+        let target = self.target.get_mut().unwrap_or_else(PoisonError::into_inner);
+        for host in &target.hosts {
             // Without the shared connection nothing is lost.
-            let _ = self.target.launcher.release(&host.name);
+            let _ = target.launcher.release(&host.name);
+        }
+        if let Err(error) = target.launcher.release_all() {
+            self.show.warn(&error.to_string());
         }
     }
 }

@@ -216,7 +216,69 @@ fn this_machine_is_a_host_too() {
     assert_eq!(std::fs::read_dir(place.file("cache/kvmeter/fleet")).unwrap().count(), 0);
     place.refused(&["run", "study.toml", "--on", "ssh:"], &["--on: names no host"]);
     place.refused(&["run", "study.toml", "--on", "nowhere"], &["--on: nowhere is no file"]);
-    place.refused(&["run", "study.toml", "--on", "local", "--device", "."], &["--device"]);
+    let devices = ["run", "study.toml", "--on", "local", "--device"];
+    place.refused(&[&devices[..], &["."]].concat(), &["--device .", "absolute path"]);
+    place.refused(&[&devices[..], &["/none"]].concat(), &["a study with [mbwu]"]);
+}
+
+/// A workload in YCSB's form.
+const OWN: &str = "recordcount=2000\noperationcount=500\nreadproportion=0.9\n\
+    updateproportion=0.1\nrequestdistribution=zipfian\nfieldcount=1\nfieldlength=100\n";
+
+/// A study of a trace and of a workload in files of this machine.
+const FILES: &str = "name = \"files\"\nrepeats = 1\nsequence = [\"recorded\", \"clear\", \"load\", \"own\"]\n\
+    [store.spill]\n[data]\nrecords = \"2k\"\n[measure]\ntime = \"300ms\"\n\
+    [workloads.recorded]\ntrace = \"in/requests.csv\"\nspeed = \"max\"\n\
+    [workloads.own]\nfrom = \"in/own.properties\"\n";
+
+#[test]
+fn files_that_a_study_names_are_copied_to_its_hosts() {
+    let Some(fleet) = Fleet::start() else { return };
+    std::fs::create_dir(fleet.net.place.file("in")).unwrap();
+    let requests: String =
+        (0..500).map(|at| format!("{at},key{},4,100,1,get,0\n", at % 7)).collect();
+    fleet.net.place.write("in/requests.csv", &requests);
+    fleet.net.place.write("in/own.properties", OWN);
+    fleet.net.place.write("study.toml", FILES);
+    let done = fleet.run(&[]);
+    assert!(done.err.contains("merged   both.sqlite: 6 runs of 2 hosts"), "{done:?}");
+    let runs = fleet.runs();
+    let modified = |run: &Value| run["settings"]["trace.modified"].as_str().map(str::to_owned);
+    let mut times: Vec<String> = runs.iter().filter_map(modified).collect();
+    assert_eq!(times.len(), 2, "{runs:?}");
+    times.dedup();
+    assert_eq!(times.len(), 1, "the copies have the time of the original");
+    assert_eq!((fleet.folders(0), fleet.folders(1)), (0, 0));
+    fleet.net.place.write("study.toml", &FILES.replace("in/own", "../own"));
+    fleet.net.place.write("../own.properties", OWN);
+    let outside = fleet.run(&["--resume"]);
+    std::fs::remove_file(fleet.net.place.file("../own.properties")).unwrap();
+    assert_eq!(outside.code, 2, "{outside:?}");
+    assert!(outside.err.contains("lies outside of this folder"), "{outside:?}");
+}
+
+#[test]
+fn work_units_are_measured_on_the_devices_of_each_host() {
+    let Some(fleet) = Fleet::start() else { return };
+    let place = &fleet.net.place;
+    let mut text = "ssh_config = \"ssh_config\"\nlease = \"10s\"\n".to_owned();
+    for (who, host) in HOSTS[..2].iter().enumerate() {
+        std::fs::create_dir(place.file(&format!("disk{who}"))).unwrap();
+        text += &format!(
+            "[hosts.m{who}]\naddress = \"{host}\"\ndevice = [{:?}]\n",
+            place.file(&format!("disk{who}")).display().to_string()
+        );
+    }
+    place.write("fleet.toml", &text);
+    let study = crate::mbwu::STUDY.replace("threads = [1, 8]", "threads = [1]\nrounds = 5");
+    place.write("study.toml", &study.replace("time = \"1s\"", "time = \"200ms\""));
+    let done = fleet.run(&[]);
+    assert!(done.err.contains("runs of 2 hosts"), "{done:?}");
+    let runs = fleet.runs();
+    assert!(runs.len() >= 10, "{runs:?}");
+    assert_eq!((fleet.folders(0), fleet.folders(1)), (0, 0));
+    let left = |who: usize| std::fs::read_dir(place.file(&format!("disk{who}"))).unwrap().count();
+    assert_eq!((left(0), left(1)), (1, 1), "each host used its own");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::slice::slice;
 use crate::tool::{CommandOutput, Place, command_output, until};
 
 /// A small raw store: what a device does and nothing else.
-const STUDY: &str = r#"
+pub const STUDY: &str = r#"
 name = "units"
 sequence = ["half"]
 [store.raw]

@@ -69,6 +69,25 @@ fn a_search_becomes_a_purchase() {
     assert!(order.is_sorted(), "{order:?}");
 }
 
+/// Two results of one store, whose data differ.
+#[test]
+fn machines_that_did_other_work_are_noted() {
+    let place = Place::new();
+    searched(&place, "r.sqlite");
+    let plan = |files: &[&str]| {
+        let rest = ["--rate", "3k", "--platform", "price=1000,watts=150", "--json"];
+        place.json(&[&["plan"], files, &rest].concat())["notes"].to_string()
+    };
+    assert!(!plan(&["r.sqlite"]).contains("did not do the same work"));
+    let other = ["search", "null", "--slo", "p50<10s", "--records", "700", "--to", "2k"];
+    let short = ["--time", "200ms", "--warm-up", "0s", "--quiet", "--out", "s.sqlite"];
+    place.ok(&[&other[..], &short[..]].concat());
+    let notes = plan(&["r.sqlite", "s.sqlite"]);
+    assert!(notes.contains("did not do the same work: workload.records is 500 ("), "{notes}");
+    assert!(notes.contains(" and 700 ("), "{notes}");
+    assert_eq!(notes.matches("did not do the same work").count(), 1, "{notes}");
+}
+
 #[test]
 fn capacities_are_interpolated_within_what_was_measured() {
     let place = Place::new();

@@ -123,6 +123,51 @@ fn two_nodes_run_a_study_and_a_killed_coordinator_leaves_no_job() {
     study.resumes(ON, &["--set", "measure.time=2s"]);
 }
 
+#[test]
+fn servers_and_agents_are_on_nodes_and_leave_no_job() {
+    let Some(study) = Study::start() else { return };
+    let bench = |server_on: &str, agents_on: &str, more: &[&str]| {
+        let args = ["bench", "memcached", "--server", "memory=64MiB", "--server-on", server_on];
+        let load = ["--agents-on", agents_on, "--records", "1k", "--rate", "500", "--json"];
+        let mut command = study.place.command(&[&args[..], &load, more].concat());
+        command.env("SLURM_CONF", study.cluster.conf());
+        command_output(command.output().unwrap())
+    };
+    const ONE: &str = "slurm:partition=arm,nodes=1";
+    let plan = bench(ONE, ONE, &["--dry-run"]);
+    assert_eq!((plan.code, &*study.cluster.jobs()), (0, ""), "{plan:?}");
+    let done = bench(ONE, ONE, &["--time", "1s"]);
+    let result = done.json();
+    assert_eq!(result["errors"], 0, "{done:?}");
+    assert_eq!(result["settings"]["server.hosts"], "host1", "{result}");
+    assert!(done.err.contains("its agent listens at 127.0.0.1:"), "{done:?}");
+    // Each has a job and a node of its own.
+    let has = |node: &str| done.err.contains(&format!(" has {node}"));
+    assert!(has("node1") && has("node2"), "{done:?}");
+    study.nothing_runs();
+    assert_eq!(study.folders(), 0);
+    for (server_on, agents_on, flag) in [
+        ("slurm:partition=broken,queue=1s", ONE, "--server-on"),
+        (ONE, "slurm:partition=broken,queue=1s", "--agents-on"),
+    ] {
+        let late = bench(server_on, agents_on, &["--time", "1s"]);
+        assert_eq!(late.code, 2, "{late:?}");
+        let words = format!("{flag}: slurm: no nodes within 1s");
+        assert!(late.err.contains(&words), "{late:?}");
+        study.nothing_runs();
+    }
+    // A killed command gives both nodes back.
+    let args = ["bench", "memcached", "--server", "memory=64MiB", "--server-on", ONE];
+    let load = ["--agents-on", ONE, "--records", "1k", "--rate", "500", "--time", "60s"];
+    let mut command = study.place.command(&[&args[..], &load].concat());
+    command.env("SLURM_CONF", study.cluster.conf()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    study.cluster.until("two jobs", |cluster| cluster.jobs().lines().count() == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    study.nothing_runs();
+}
+
 /// A job that waits is cancelled, too, although `salloc` does not notice the end of kvmeter.
 #[test]
 fn a_coordinator_that_is_killed_in_the_queue_leaves_no_job() {

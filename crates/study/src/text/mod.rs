@@ -14,6 +14,7 @@ mod run_properties;
 mod simulation;
 mod spec;
 mod study_text;
+mod texts;
 mod why;
 
 pub use built_in::{BUILT_IN, BuiltInStudy};

@@ -7,7 +7,6 @@ use host::Root;
 use model::design::ChosenScale;
 use model::suggest::{hint, with_suggestion};
 use model::text_position::{shown, shown_if};
-use model::tilde::unexpanded;
 use store::StoreUrl;
 use toml::Spanned;
 
@@ -59,6 +58,11 @@ impl StudyText {
     /// The same with its servers on other machines.
     pub fn with_servers_on(self, hosts: ServerHosts) -> StudyText {
         StudyText { server_hosts: Some(hosts), ..self }
+    }
+
+    /// The published figures next to it, as TOML.
+    pub fn published(&self) -> Option<&str> {
+        self.published.as_deref()
     }
 
     pub(crate) fn server_hosts(&self) -> Option<&ServerHosts> {
@@ -184,16 +188,6 @@ impl StudyText {
         })
     }
 
-    /// Refuses a `~` that no shell has replaced, whatever key it is the value of.
-    fn check_paths(&self) -> Result<(), StudyError> {
-        // Invalid TOML is reported when the study is parsed.
-        let Ok(document) = toml_edit::Document::parse(self.text.as_str()) else { return Ok(()) };
-        match tilde(document.as_item()) {
-            Some((span, why)) => Err(self.at(span.unwrap_or_default(), &why)),
-            None => Ok(()),
-        }
-    }
-
     /// The plug-in among its stores, without its options but `trusted`. Nothing is loaded.
     pub fn plugin(&self) -> Result<Option<StoreUrl>, StudyError> {
         let spec = self.spec()?;
@@ -242,22 +236,6 @@ impl StudyText {
         };
         StudyError::InText { why: words.to_owned(), shown }
     }
-}
-
-/// The first text in it that begins with a `~`, its place, and what to write.
-fn tilde(item: &toml_edit::Item) -> Option<(Option<Range<usize>>, String)> {
-    if let Some(table) = item.as_table_like() {
-        return table.iter().find_map(|(_, item)| tilde(item));
-    }
-    if let Some(tables) = item.as_array_of_tables() {
-        let tilde = |table: &toml_edit::Table| tilde(&toml_edit::Item::Table(table.clone()));
-        return tables.iter().find_map(tilde);
-    }
-    if let Some(list) = item.as_array() {
-        return list.iter().find_map(|value| tilde(&toml_edit::Item::Value(value.clone())));
-    }
-    let text = item.as_str()?;
-    unexpanded(text).map(|why| (item.span(), why))
 }
 
 /// The longest file of published figures.

@@ -26,7 +26,7 @@ use crate::output::Output;
 use crate::results_target::ResultsTarget;
 
 pub fn run(args: &BenchArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
-    let target = args.load.store(&args.store)?;
+    let target = args.load.store(&args.store, show)?;
     let configs = load_configs(args)?;
     if args.repeat == 0 {
         return Err(request("--repeat must be more than zero"));

@@ -89,8 +89,11 @@ fn choice(
         held: machine.held.clone(),
         write_share: machine.write_share,
         pricing: offer.pricing,
-        power: candidate
-            .map(|one| MachinePower { active_w: one.active_w, curve: one.curve.clone() }),
+        power: candidate.map(|one| MachinePower {
+            active_w: one.active_w,
+            repeats_w: machine.power.as_ref().map_or(Vec::new(), |power| power.repeats_w.clone()),
+            curve: one.curve.clone(),
+        }),
         rack_units: candidate.and_then(|one| one.rack_units),
         data_room: machine.data_room,
         network: machine.network,

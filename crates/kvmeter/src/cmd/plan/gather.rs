@@ -1,10 +1,12 @@
 //! All machines of the command line, and the objective.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use analyse::fleet_plan::Demand;
 use analyse::slo::Objective;
 use model::{Execution, Run};
 use record::RunSelection;
-use report::cells::distinct;
+use report::cells::{ReportCell, distinct};
 use report::curves::open_loops;
 
 use super::PlanArgs;
@@ -80,6 +82,7 @@ fn of_files(
         )));
     }
     let objective = objective(args, &pairs)?;
+    gathered.notes.extend(other_workloads(&cells));
     for cell in &cells {
         let flag = flag_for(&cell.execution.machine.id, over)?;
         match from_runs(cell, &objective, flag)? {
@@ -100,6 +103,32 @@ fn of_files(
     }
     gathered.objective = Some(objective.to_string());
     Ok(())
+}
+
+/// Settings of a workload that make no other work of it, or follow from others.
+const SAME_WORK: [&str; 3] = ["workload.is", "workload.seed", "workload.data_bytes"];
+
+/// A note for each respect in which workloads of one name differ between machines.
+fn other_workloads(cells: &[ReportCell<'_>]) -> Vec<String> {
+    let firsts = || cells.iter().filter_map(|cell| Some((cell, cell.runs.first()?)));
+    let names: BTreeSet<&String> = firsts()
+        .flat_map(|(_, run)| run.settings.keys())
+        .filter(|name| name.starts_with("workload.") && !SAME_WORK.contains(&name.as_str()))
+        .collect();
+    let note = |name: &String| {
+        let value = |run: &Run| run.settings.get(name).map_or("none", String::as_str).to_owned();
+        let mut of: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        firsts().for_each(|(cell, run)| of.entry(value(run)).or_default().push(&cell.series));
+        let each: Vec<String> =
+            of.iter().map(|(value, cells)| format!("{value} ({})", cells.join(", "))).collect();
+        (of.len() > 1).then(|| {
+            format!(
+                "The machines did not do the same work: {name} is {}; measure them alike.",
+                each.join(" and ")
+            )
+        })
+    };
+    names.into_iter().filter_map(note).collect()
 }
 
 /// The flag's objective, else the only one of the runs.

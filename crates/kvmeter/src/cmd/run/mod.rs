@@ -28,7 +28,7 @@ use crate::plan_output;
 
 pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
     let mut source = args.source()?;
-    if let Some(hosts) = args.server_hosts.hosts()? {
+    if let Some(hosts) = args.server_hosts.hosts(show)? {
         if source.spec()?.server.is_empty() {
             return Err(request(format!(
                 "{SERVER_ON}: the study starts no server; leave it out, or add a table such as \

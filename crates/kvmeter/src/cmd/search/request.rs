@@ -24,7 +24,7 @@ pub fn rate_search(
     args: &SearchArgs,
     show: &Output,
 ) -> anyhow::Result<(RateSearch, Option<StartedAgents>)> {
-    let (store, server) = args.load.store(&args.store)?;
+    let (store, server) = args.load.store(&args.store, show)?;
     refuse_other_rates(args)?;
     let trace = trace(args, show)?;
     let workload = match &trace {

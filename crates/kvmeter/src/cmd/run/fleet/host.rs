@@ -1,23 +1,25 @@
 //! The study on one host: prepared, run under a lease, its results collected.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
-use fleet::{FleetHost, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
+use fleet::{FleetHost, HostDevices, HostFolder, Hosted, HostedEnd, HostedLine, LinesEnded};
 use model::Span;
 use model::text::shell_word;
 use record::ResultsFile;
 
 use super::Fleet;
 use super::board::HostMessage;
+use crate::cmd::run::args::RunArgs;
 use crate::exit::request;
 use crate::hosts::program::{self, GivenPrograms};
 use crate::output::Output;
 
 const STUDY: &str = "study.toml";
 const PLATFORM: &str = "platform.toml";
+/// Where a study's published figures are looked for: beside it.
+const PUBLISHED: &str = "published.toml";
 const RESULTS: &str = "results.sqlite";
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long a host may take to end after it was told to, or after its last line.
@@ -195,6 +197,7 @@ fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Res
     words.push(Span(fleet.target.lease).to_string());
     words.extend(["--".to_owned(), "run".to_owned()]);
     words.push(copied(&args.study, STUDY, folder)?);
+    copy_named(fleet, folder)?;
     match args.dry_run {
         true => words.push("--dry-run".to_owned()),
         false => words.extend(["--out".to_owned(), RESULTS.to_owned()]),
@@ -217,6 +220,7 @@ fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Res
     if let Some(model) = &args.host.trust.trust_register {
         words.push(format!("--trust-register={model}"));
     }
+    devices(args, host, &mut words);
     put_back(fleet, host, folder)?;
     let begun = folder.first_line(&format!("test -f {RESULTS} && echo begun"))?.is_some();
     if begun && !args.dry_run {
@@ -226,14 +230,40 @@ fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Res
     Ok(format!("exec {}", words.join(" ")))
 }
 
+/// Puts what the study names of this machine's files where the host finds it.
+fn copy_named(fleet: &Fleet<'_>, folder: &HostFolder) -> anyhow::Result<()> {
+    for file in &fleet.files {
+        folder.put_file(Path::new(file), file)?;
+    }
+    if let Some(text) = fleet.source.published() {
+        folder.put(PUBLISHED, text.as_bytes(), false)?;
+    }
+    Ok(())
+}
+
+/// The devices of the command, where the host has none of its own.
+fn devices(args: &RunArgs, host: &FleetHost, words: &mut Vec<String>) {
+    let path = |path: &PathBuf| path.display().to_string();
+    let HostDevices { device, confirm, overwrite } = match host.devices == HostDevices::default() {
+        true => HostDevices {
+            device: args.device.iter().map(path).collect(),
+            confirm: args.confirm.clone(),
+            overwrite: args.overwrite.clone(),
+        },
+        false => host.devices.clone(),
+    };
+    words.extend(device.iter().map(|path| format!("--device={path}")));
+    words.extend(confirm.iter().map(|name| format!("--confirm={name}")));
+    words.extend(overwrite.iter().map(|word| format!("--overwrite={word}")));
+}
+
 /// What was collected of a host whose folder is gone, as it is with a pod, is continued there.
 fn put_back(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<()> {
     let collected = fleet.results_of(&host.name);
     if !(fleet.args.resume && folder.is_new && collected.exists()) {
         return Ok(());
     }
-    let bytes = std::fs::read(&collected).with_context(|| collected.display().to_string())?;
-    Ok(folder.put(RESULTS, &bytes, false)?)
+    Ok(folder.put_file(&collected, RESULTS)?)
 }
 
 /// The name under which a host knows a file of this machine, which is copied; built-in names stay.
@@ -242,8 +272,7 @@ fn copied(name: &str, there: &str, folder: &HostFolder) -> anyhow::Result<String
     if !path.is_file() {
         return Ok(name.to_owned());
     }
-    let text = std::fs::read(path)?;
-    folder.put(there, &text, false)?;
+    folder.put_file(path, there)?;
     Ok(there.to_owned())
 }
 

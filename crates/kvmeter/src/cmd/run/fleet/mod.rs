@@ -36,6 +36,9 @@ type Ends = BTreeMap<String, anyhow::Result<HostEnd>>;
 /// What all hosts have in common.
 struct Fleet<'a> {
     args: &'a RunArgs,
+    source: &'a StudyText,
+    /// Files of this machine that the study names.
+    files: Vec<String>,
     target: FleetTarget,
     /// Results of the hosts, beside the merged file.
     folder: PathBuf,
@@ -48,8 +51,12 @@ pub fn run(
     source: &StudyText,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
-    if !args.device.is_empty() {
-        return Err(request("--device: is of this machine; leave it out, or leave out --on"));
+    if let Some(device) = args.device.iter().find(|path| path.is_relative()) {
+        return Err(request(format!(
+            "--device {}: is a path of each host; give an absolute path, or `device` of each host \
+             in a fleet file",
+            device.display()
+        )));
     }
     if args.host.root.is_some() {
         return Err(request("--root: is of this machine; leave it out, or leave out --on"));
@@ -63,6 +70,7 @@ pub fn run(
         println!("{}", serde_json::to_string_pretty(&manifest)?);
         return Ok(ExitOutcome::Done);
     }
+    let files = source.relative_files()?;
     let (out, html) = output_paths(args, &spec.name.into_inner())?;
     let folder = output_files::sibling(&out, "hosts");
     if out.exists() && !args.resume && !args.dry_run {
@@ -82,7 +90,7 @@ pub fn run(
     let stop = stop_flag()?;
     let is_new = !args.resume && !args.dry_run;
     acquire(&mut target, &mut state, &stop, show).or_else(|error| forget(&state, is_new, error))?;
-    let fleet = Fleet { args, target, folder, id: state.id.clone() };
+    let fleet = Fleet { args, source, files, target, folder, id: state.id.clone() };
     let prepared = fleet.prepare(&state, show).or_else(|error| {
         fleet.release(show);
         forget(&state, is_new, error)
