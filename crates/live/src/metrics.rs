@@ -1,6 +1,7 @@
 //! What a Prometheus scrapes: OpenMetrics 1.0, counters over the whole command.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -8,7 +9,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::event::{OpLatencies, RunEvent, RunProgress};
+use crate::event::{OpLatencies, PresentReading, RunEvent, RunProgress};
 
 /// The latencies' upper bounds in seconds: four to a decade, from 1 µs to 10 s.
 pub const BUCKETS_S: [f64; 29] = [
@@ -16,6 +17,9 @@ pub const BUCKETS_S: [f64; 29] = [
     1.8e-3, 3.2e-3, 5.6e-3, 1e-2, 1.8e-2, 3.2e-2, 5.6e-2, 0.1, 0.18, 0.32, 0.56, 1.0, 1.8, 3.2,
     5.6, 10.0,
 ];
+
+/// Stores and phases of a host; more are not counted.
+const MAX_SERIES: usize = 1000;
 
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -113,7 +117,8 @@ impl Totals {
 
     /// What a run counted stays, also where it is discarded.
     fn keep_current(&mut self) {
-        if let Some((series, sums)) = self.current.take() {
+        let Some((series, sums)) = self.current.take() else { return };
+        if self.before.len() < MAX_SERIES || self.before.contains_key(&series) {
             self.before.entry(series).or_default().add(&sums);
         }
     }
@@ -127,10 +132,13 @@ impl Totals {
     }
 }
 
+/// The totals of each host; the empty name is this machine, and has no label.
+pub(crate) type HostTotals = BTreeMap<Arc<str>, Totals>;
+
 /// All metrics as OpenMetrics text.
-pub(crate) fn text(totals: &Totals) -> String {
+pub(crate) fn text(hosts: &HostTotals) -> String {
     let mut registry = Registry::with_prefix("kvmeter");
-    registry.register_collector(Box::new(totals.clone()));
+    registry.register_collector(Box::new(Hosts(hosts.clone())));
     let mut text = String::new();
     match prometheus_client::encoding::text::encode(&mut text, &registry) {
         Ok(()) => text,
@@ -139,33 +147,57 @@ pub(crate) fn text(totals: &Totals) -> String {
 }
 
 type Encoded = Result<(), std::fmt::Error>;
+type Labels = Vec<(&'static str, String)>;
 
-impl Collector for Totals {
+#[derive(Debug)]
+struct Hosts(HostTotals);
+
+/// What a host counted in one phase of one store.
+struct HostSums {
+    host: Arc<str>,
+    series: Series,
+    sums: Sums,
+}
+
+impl HostSums {
+    fn labels(&self, more: &[(&'static str, &str)]) -> Labels {
+        let Series { store, phase } = &self.series;
+        labels(
+            &self.host,
+            &[&[("store", store.as_str()), ("phase", phase.as_str())], more].concat(),
+        )
+    }
+}
+
+/// Labels, that of the host before them where it has a name.
+fn labels(host: &str, more: &[(&'static str, &str)]) -> Labels {
+    let named = (!host.is_empty()).then_some(("host", host));
+    named.iter().chain(more).map(|(key, value)| (*key, line(value))).collect()
+}
+
+impl Collector for Hosts {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Encoded {
         let sums = self.sums();
         counts(&sums, &mut encoder)?;
         latencies(&sums, &mut encoder)?;
         self.runs(&mut encoder)?;
-        if let Some(progress) = &self.progress {
-            load(progress, &mut encoder)?;
-            readings(progress, &mut encoder)?;
-        }
+        self.load(&mut encoder)?;
+        self.readings(&mut encoder)?;
         own_cost(&mut encoder)
     }
 }
 
-fn counts(sums: &BTreeMap<Series, Sums>, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
+fn counts(all: &[HostSums], encoder: &mut DescriptorEncoder<'_>) -> Encoded {
     let mut family = encoder.encode_descriptor(
         "operations",
         "Operations that ended in a measured window, failed ones included",
         None,
         MetricType::Counter,
     )?;
-    for (Series { store, phase }, sums) in sums {
-        for (op, latencies) in &sums.ops {
-            let labels = [("store", line(store)), ("phase", line(phase)), ("op", (*op).to_owned())];
+    for own in all {
+        for (op, latencies) in &own.sums.ops {
             family
-                .encode_family(&labels)?
+                .encode_family(&own.labels(&[("op", op)]))?
                 .encode_counter::<NoLabelSet, _, u64>(&latencies.count, None)?;
         }
     }
@@ -175,9 +207,11 @@ fn counts(sums: &BTreeMap<Series, Sums>, encoder: &mut DescriptorEncoder<'_>) ->
         None,
         MetricType::Counter,
     )?;
-    for (Series { store, phase }, sums) in sums {
-        let labels = [("store", line(store)), ("phase", line(phase))];
-        family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&sums.errors, None)?;
+    for own in all {
+        let errors = &own.sums.errors;
+        family
+            .encode_family(&own.labels(&[]))?
+            .encode_counter::<NoLabelSet, _, u64>(errors, None)?;
     }
     let mut family = encoder.encode_descriptor(
         "lookups",
@@ -185,29 +219,28 @@ fn counts(sums: &BTreeMap<Series, Sums>, encoder: &mut DescriptorEncoder<'_>) ->
         None,
         MetricType::Counter,
     )?;
-    for (Series { store, phase }, sums) in sums {
-        for (result, count) in [("hit", sums.hits), ("miss", sums.misses)] {
-            let labels =
-                [("store", line(store)), ("phase", line(phase)), ("result", result.to_owned())];
-            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+    for own in all {
+        for (result, count) in [("hit", own.sums.hits), ("miss", own.sums.misses)] {
+            family
+                .encode_family(&own.labels(&[("result", result)]))?
+                .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
     }
     Ok(())
 }
 
-fn latencies(sums: &BTreeMap<Series, Sums>, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
+fn latencies(all: &[HostSums], encoder: &mut DescriptorEncoder<'_>) -> Encoded {
     let mut family = encoder.encode_descriptor(
         "request_duration",
         "Latency from the instant at which a request was due (open loop) or sent (closed loop)",
         Some(&Unit::Seconds),
         MetricType::Histogram,
     )?;
-    for (Series { store, phase }, sums) in sums {
-        for (op, latencies) in &sums.ops {
-            let labels = [("store", line(store)), ("phase", line(phase)), ("op", (*op).to_owned())];
+    for own in all {
+        for (op, latencies) in &own.sums.ops {
             let bounds = BUCKETS_S.iter().copied().chain([f64::INFINITY]);
             let buckets: Vec<(f64, u64)> = bounds.zip(latencies.buckets.iter().copied()).collect();
-            family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
+            family.encode_family(&own.labels(&[("op", op)]))?.encode_histogram::<NoLabelSet>(
                 latencies.sum_s,
                 latencies.count,
                 &buckets,
@@ -218,7 +251,16 @@ fn latencies(sums: &BTreeMap<Series, Sums>, encoder: &mut DescriptorEncoder<'_>)
     Ok(())
 }
 
-impl Totals {
+impl Hosts {
+    fn sums(&self) -> Vec<HostSums> {
+        let of = |(host, totals): (&Arc<str>, &Totals)| {
+            let host = Arc::clone(host);
+            let own = move |(series, sums)| HostSums { host: Arc::clone(&host), series, sums };
+            totals.sums().into_iter().map(own).collect::<Vec<_>>()
+        };
+        self.0.iter().flat_map(of).collect()
+    }
+
     fn runs(&self, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
         let mut family = encoder.encode_descriptor(
             "runs",
@@ -226,92 +268,111 @@ impl Totals {
             None,
             MetricType::Counter,
         )?;
-        for (valid, count) in [("true", self.finished_valid), ("false", self.finished_invalid)] {
-            family
-                .encode_family(&[("valid", valid)])?
-                .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+        for (host, own) in &self.0 {
+            for (valid, count) in [("true", own.finished_valid), ("false", own.finished_invalid)] {
+                family
+                    .encode_family(&labels(host, &[("valid", valid)]))?
+                    .encode_counter::<NoLabelSet, _, u64>(&count, None)?;
+            }
         }
-        if self.runs > 0 {
-            gauge(encoder, "planned_runs", "Runs of the plan", None, self.runs as f64)?;
-        }
-        if self.current.is_none() {
+        let planned = |own: &Totals| (own.runs > 0).then_some(own.runs as f64);
+        self.gauge(encoder, ("planned_runs", "Runs of the plan"), None, planned)?;
+        let measured = |own: &Totals| {
+            let (series, _) = own.current.as_ref()?;
+            Some([own.label.clone(), series.store.clone(), own.workload.clone()])
+        };
+        let infos: Vec<_> =
+            self.0.iter().filter_map(|(host, own)| Some((host, measured(own)?))).collect();
+        if infos.is_empty() {
             return Ok(());
         }
-        let store = self.current.as_ref().map_or("", |(series, _)| &series.store);
-        let labels = vec![
-            ("label", line(&self.label)),
-            ("store", line(store)),
-            ("workload", line(&self.workload)),
-        ];
-        encoder
-            .encode_descriptor("run", "The run that is measured now", None, MetricType::Info)?
-            .encode_info(&labels)
-    }
-}
-
-fn load(progress: &RunProgress, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
-    let help = "1 in the measured window, 0 before it";
-    gauge(encoder, "window_open", help, None, f64::from(!progress.warming_up))?;
-    if let Some(rate) = progress.offered_ops_s {
-        let help = "Operations per second that are due now; none in a closed loop";
-        gauge(encoder, "offered_operations_per_second", help, None, rate)?;
-    }
-    if let Some(done) = progress.done {
-        let help = "Share of the stage that is done";
-        gauge(encoder, "stage_done", help, Some(&ratio()), done)?;
-    }
-    if let Some(left) = progress.left_s {
-        let help = "Estimated time until all runs have ended";
-        gauge(encoder, "remaining", help, Some(&Unit::Seconds), left as f64)?;
-    }
-    Ok(())
-}
-
-/// Power, CPU and counters, as far as they can be read here.
-fn readings(progress: &RunProgress, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
-    let value = |signal: &str| {
-        let found = progress.readings.iter().find(|reading| reading.signal == signal);
-        found.and_then(|reading| reading.value)
-    };
-    let cpus: Vec<_> = [("kvmeter", value("cpu.kvmeter")), ("servers", value("cpu.servers"))]
-        .into_iter()
-        .filter_map(|(who, value)| Some((who, value?)))
-        .collect();
-    if !cpus.is_empty() {
-        let help = "CPUs that the process used over the last second: CPU seconds per second";
-        let mut family = encoder.encode_descriptor("cpus_used", help, None, MetricType::Gauge)?;
-        for (who, value) in cpus {
-            family.encode_family(&[("process", who)])?.encode_gauge(&value)?;
+        let help = "The run that is measured now";
+        let mut family = encoder.encode_descriptor("run", help, None, MetricType::Info)?;
+        for (host, [label, store, workload]) in infos {
+            let of_run = [("label", &*label), ("store", &*store), ("workload", &*workload)];
+            family.encode_info(&labels(host, &of_run))?;
         }
+        Ok(())
     }
-    if let Some(busy) = value("machine.busy") {
-        let help = "Share of the machine's CPU time that was used over the last second";
-        gauge(encoder, "machine_busy", help, Some(&ratio()), busy)?;
+
+    fn load(&self, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
+        let now = |read: fn(&RunProgress) -> Option<f64>| {
+            move |own: &Totals| own.progress.as_ref().and_then(read)
+        };
+        let open = now(|progress| Some(f64::from(!progress.warming_up)));
+        let help = "1 in the measured window, 0 before it";
+        self.gauge(encoder, ("window_open", help), None, open)?;
+        let offered = now(|progress| progress.offered_ops_s);
+        let help = "Operations per second that are due now; none in a closed loop";
+        self.gauge(encoder, ("offered_operations_per_second", help), None, offered)?;
+        let done = now(|progress| progress.done);
+        let help = "Share of the stage that is done";
+        self.gauge(encoder, ("stage_done", help), Some(&ratio()), done)?;
+        let left = now(|progress| progress.left_s.map(|left| left as f64));
+        let help = "Estimated time until all runs have ended";
+        self.gauge(encoder, ("remaining", help), Some(&Unit::Seconds), left)
     }
-    if let Some(ipc) = value("ipc") {
-        gauge(encoder, "instructions_per_cycle", "Over the last second", None, ipc)?;
-    }
-    if let Some(mpki) = value("mpki.llc") {
-        let help = "Misses of the last-level cache for a thousand instructions";
-        gauge(encoder, "llc_misses_per_kiloinstruction", help, None, mpki)?;
-    }
-    let power: Vec<_> = progress
-        .readings
-        .iter()
-        .filter(|reading| reading.unit == "W")
-        .filter_map(|reading| Some((line(&reading.signal), reading.modelled, reading.value?)))
-        .collect();
-    if !power.is_empty() {
+
+    /// Power, CPU and counters, as far as they can be read here.
+    fn readings(&self, encoder: &mut DescriptorEncoder<'_>) -> Encoded {
+        let cpus: Vec<(Labels, f64)> = self
+            .present()
+            .filter_map(|(host, reading, value)| {
+                let process = reading.signal.strip_prefix("cpu.")?;
+                let known = ["kvmeter", "servers"].contains(&process);
+                known.then(|| (labels(host, &[("process", process)]), value))
+            })
+            .collect();
+        let help = "CPUs that the process used over the last second: CPU seconds per second";
+        gauges(encoder, ("cpus_used", help), None, cpus)?;
+        for (signal, name, help, unit) in [
+            (
+                "machine.busy",
+                "machine_busy",
+                "Share of the machine's CPU time that was used over the last second",
+                Some(ratio()),
+            ),
+            ("ipc", "instructions_per_cycle", "Over the last second", None),
+            (
+                "mpki.llc",
+                "llc_misses_per_kiloinstruction",
+                "Misses of the last-level cache for a thousand instructions",
+                None,
+            ),
+        ] {
+            let of = self.present().filter(|(_, reading, _)| reading.signal == signal);
+            let values = of.map(|(host, _, value)| (labels(host, &[]), value)).collect();
+            gauges(encoder, (name, help), unit.as_ref(), values)?;
+        }
+        let power = self.present().filter(|(_, reading, _)| reading.unit == "W");
+        let power = power.map(|(host, reading, value)| {
+            let modelled = if reading.modelled { "true" } else { "false" };
+            (labels(host, &[("signal", &reading.signal), ("modelled", modelled)]), value)
+        });
         let help = "Power, by the signal of docs/signals.md; each has a boundary of its own";
         let unit = Unit::Other("watts".to_owned());
-        let mut family =
-            encoder.encode_descriptor("power", help, Some(&unit), MetricType::Gauge)?;
-        for (signal, modelled, value) in power {
-            let labels = [("signal", signal), ("modelled", modelled.to_string())];
-            family.encode_family(&labels)?.encode_gauge(&value)?;
-        }
+        gauges(encoder, ("power", help), Some(&unit), power.collect())
     }
-    Ok(())
+
+    /// The readings that have a value.
+    fn present(&self) -> impl Iterator<Item = (&str, &PresentReading, f64)> {
+        self.0.iter().flat_map(|(host, own)| {
+            let readings = own.progress.iter().flat_map(|progress| &progress.readings);
+            readings.filter_map(move |reading| Some((&**host, reading, reading.value?)))
+        })
+    }
+
+    /// A number of each host that has it.
+    fn gauge(
+        &self,
+        encoder: &mut DescriptorEncoder<'_>,
+        about: (&str, &str),
+        unit: Option<&Unit>,
+        value: impl Fn(&Totals) -> Option<f64>,
+    ) -> Encoded {
+        let of = |(host, own): (&Arc<str>, &Totals)| Some((labels(host, &[]), value(own)?));
+        gauges(encoder, about, unit, self.0.iter().filter_map(of).collect())
+    }
 }
 
 /// What the page itself costs, and the whole process.
@@ -333,14 +394,24 @@ fn own_cost(encoder: &mut DescriptorEncoder<'_>) -> Encoded {
     Ok(())
 }
 
-fn gauge(
+/// A gauge by its name and help; nothing where it has no value.
+fn gauges(
     encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
+    (name, help): (&str, &str),
     unit: Option<&Unit>,
-    value: f64,
+    values: Vec<(Labels, f64)>,
 ) -> Encoded {
-    encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?.encode_gauge(&value)
+    if values.is_empty() {
+        return Ok(());
+    }
+    let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    for (labels, value) in values {
+        match labels.is_empty() {
+            true => family.encode_gauge(&value)?,
+            false => family.encode_family(&labels)?.encode_gauge(&value)?,
+        }
+    }
+    Ok(())
 }
 
 /// Prometheus names units in the singular where they are no SI units.
@@ -357,6 +428,10 @@ fn line(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::event::RunEnd;
+
+    fn here(totals: Totals) -> String {
+        text(&[(Arc::from(""), totals)].into())
+    }
 
     fn begins(store: &str) -> RunEvent {
         RunEvent::Begins {
@@ -387,7 +462,7 @@ mod tests {
         let mut totals = Totals::default();
         totals.take(&begins("null"));
         totals.take(&progress(&[500, 1500, 1500, 20_000_000_000]));
-        let text = text(&totals);
+        let text = here(totals);
         let of = "store=\"null\",phase=\"measure\",op=\"read\"";
         has(&text, &format!("kvmeter_operations_total{{{of}}} 4"));
         let buckets: Vec<u64> = text
@@ -415,7 +490,7 @@ mod tests {
         let whole = vec![OpLatencies::of("read", [(10, 5)].into_iter())];
         let end = RunEnd { recorded: whole, errors: 4, hits: 20, valid: true, ..RunEnd::default() };
         totals.take(&RunEvent::Ended(Box::new(end)));
-        let text = text(&totals);
+        let text = here(totals);
         let of = "store=\"null\",phase=\"measure\"";
         has(&text, &format!("kvmeter_operations_total{{{of},op=\"read\"}} 7"));
         has(&text, &format!("kvmeter_errors_total{{{of}}} 7"));
@@ -425,11 +500,30 @@ mod tests {
     }
 
     #[test]
+    fn each_host_has_its_label() {
+        let mut totals = Totals::default();
+        totals.take(&begins("null"));
+        totals.take(&progress(&[10]));
+        let text = text(
+            &[("m1", totals.clone()), ("m2", totals)]
+                .map(|(host, own)| (Arc::from(host), own))
+                .into(),
+        );
+        for host in ["m1", "m2"] {
+            let of = format!("host=\"{host}\",store=\"null\",phase=\"measure\"");
+            has(&text, &format!("kvmeter_operations_total{{{of},op=\"read\"}} 1"));
+            has(&text, &format!("kvmeter_window_open{{host=\"{host}\"}} 1.0"));
+        }
+        let types = text.lines().filter(|line| *line == "# TYPE kvmeter_window_open gauge");
+        assert_eq!(types.count(), 1, "{text}");
+    }
+
+    #[test]
     fn what_cannot_be_read_is_absent() {
         let mut totals = Totals::default();
         totals.take(&begins("null"));
         totals.take(&progress(&[10]));
-        let text = text(&totals);
+        let text = here(totals);
         for absent in ["power_watts", "instructions_per_cycle", "offered_operations", "cpus_used"] {
             assert!(!text.contains(absent), "{absent} is in\n{text}");
         }

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::rc::Rc;
-use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -44,7 +44,9 @@ pub struct LiveConfig {
 }
 
 enum Message {
-    Event(Box<RunEvent>),
+    /// With the host.
+    Event(Arc<str>, Box<RunEvent>),
+    HostEnded(Arc<str>, String),
     /// The CPUs that the load uses now.
     Avoid(Vec<u32>),
     End(String),
@@ -52,16 +54,34 @@ enum Message {
 
 /// Feeds the page. It never waits: where the server's thread is far behind, news is left out.
 #[derive(Debug, Clone)]
-pub struct Feed(mpsc::Sender<Message>);
+pub struct Feed {
+    sender: mpsc::Sender<Message>,
+    /// Empty: this machine.
+    host: Arc<str>,
+}
 
 impl Feed {
+    /// Feeds the page with what happens on a host of this name.
+    pub fn of_host(&self, name: &str) -> Feed {
+        Feed { sender: self.sender.clone(), host: Arc::from(name) }
+    }
+
     pub fn event(&self, event: RunEvent) {
-        let _ = self.0.try_send(Message::Event(Box::new(event)));
+        self.send(Message::Event(Arc::clone(&self.host), Box::new(event)));
+    }
+
+    /// The host has ended.
+    pub fn ended(&self, how: &str) {
+        self.send(Message::HostEnded(Arc::clone(&self.host), how.to_owned()));
+    }
+
+    fn send(&self, message: Message) {
+        let _ = self.sender.try_send(message);
     }
 
     /// The load runs on these CPUs now; none where it may run anywhere.
     pub fn avoid(&self, cpus: Vec<u32>) {
-        let _ = self.0.try_send(Message::Avoid(cpus));
+        self.send(Message::Avoid(cpus));
     }
 }
 
@@ -104,7 +124,7 @@ impl LiveServer {
             drop(local);
             let _ = end_sender.send(());
         })?;
-        Ok(LiveServer { address, feed: Feed(sender), ended })
+        Ok(LiveServer { address, feed: Feed { sender, host: Arc::from("") }, ended })
     }
 
     /// Where the page is.
@@ -122,7 +142,7 @@ impl LiveServer {
     }
 
     fn finish(&self, how: &str) {
-        if self.feed.0.try_send(Message::End(how.to_owned())).is_ok() {
+        if self.feed.sender.try_send(Message::End(how.to_owned())).is_ok() {
             let _ = self.ended.recv_timeout(JOIN_LIMIT);
         }
     }
@@ -204,7 +224,8 @@ fn take(shared: &Rc<Shared>, batch: &mut Vec<Message>, all_cpus: &[u32]) -> bool
     let mut goes_on = true;
     for message in batch.drain(..) {
         match message {
-            Message::Event(event) => shared.board.borrow_mut().take(*event),
+            Message::Event(host, event) => shared.board.borrow_mut().take(&host, *event),
+            Message::HostEnded(host, how) => shared.board.borrow_mut().end_host(&host, how),
             Message::Avoid(cpus) => placement::avoid(all_cpus, &cpus),
             Message::End(how) => {
                 shared.board.borrow_mut().end(how);

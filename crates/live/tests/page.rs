@@ -93,6 +93,13 @@ fn ended(run: usize, valid: bool) -> RunEvent {
     }))
 }
 
+/// Keeps what the browser shows, for people to look at, in the folder of `KVMETER_PICTURES`.
+fn picture(browser: &mut Browser, name: &str) {
+    let Some(folder) = std::env::var_os("KVMETER_PICTURES") else { return };
+    let png = BASE64_STANDARD.decode(browser.picture()).unwrap();
+    std::fs::write(std::path::Path::new(&folder).join(format!("{name}.png")), png).unwrap();
+}
+
 const TILES: &str = "Object.fromEntries([...document.querySelectorAll('#tiles div')].map((div) => \
                      [div.children[0].textContent, div.children[1].textContent]))";
 const FITS: &str = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
@@ -148,6 +155,50 @@ fn the_page_follows_a_measurement_to_its_end() {
 }
 
 #[test]
+fn hosts_have_a_row_each_and_one_is_looked_at() {
+    let server = start();
+    let (url, feed) = (server.url(), server.feed());
+    let (m1, m2) = (feed.of_host("m1"), feed.of_host("m2"));
+    let mut browser = Browser::start();
+    for (width, dark) in [(1300, false), (400, true)] {
+        browser.open(&url, width, dark);
+        for host in [&m1, &m2] {
+            host.event(begins(3));
+            host.event(ended(3, true));
+            host.event(begins(4));
+        }
+        for second in 0..5 {
+            m1.event(progress(second, false));
+        }
+        browser.until("document.querySelectorAll('#hosts tr').length === 2");
+        browser.until("document.querySelectorAll('#latency path.line').length === 3");
+        assert_eq!(browser.value(FITS), true, "{width}");
+        let rows = browser.value("document.getElementById('hosts').innerText");
+        for words in ["m1", "4 of 12 rocksdb ycsb-a", "1.24 ms", "12 min 34 s", "prepares"] {
+            assert!(rows.as_str().unwrap().contains(words), "{words}: {rows}");
+        }
+        assert_eq!(browser.value("document.getElementById('chosen').textContent"), "m1");
+        assert!(browser.value(TILES)["p99"].as_str().unwrap().starts_with("1.24 ms"));
+        picture(&mut browser, &format!("live-hosts-{width}"));
+        // The other one has no window.
+        browser.value("document.querySelectorAll('#hosts button')[1].click()");
+        assert_eq!(browser.value("document.getElementById('chosen').textContent"), "m2");
+        let tiles = browser.value(TILES);
+        assert!(tiles["p99"].as_str().unwrap().starts_with("unavailable"), "{tiles}");
+        assert_eq!(browser.value("document.querySelectorAll('#latency path.line').length"), 0);
+    }
+    let finished = browser.value("document.getElementById('runs').innerText");
+    assert!(finished.as_str().unwrap().contains("m2: 3 rocksdb ycsb-a"), "{finished}");
+    m2.ended("not finished: it was stopped");
+    browser.until("document.getElementById('status').textContent.includes('1 at work, 1 ended')");
+    let rows = browser.value("document.getElementById('hosts').innerText");
+    assert!(rows.as_str().unwrap().contains("not finished: it was stopped"), "{rows}");
+    server.end("done");
+    browser.until("document.getElementById('status').textContent.startsWith('done at ')");
+    assert_eq!(browser.complaints, Vec::<String>::new());
+}
+
+#[test]
 fn a_command_that_is_killed_leaves_its_last_state() {
     let server = start();
     let feed = server.feed();
@@ -186,11 +237,7 @@ fn it_is_laid_out_well_at_every_width_in_light_and_dark() {
              return own.left < svg.left - 1 || own.right > svg.right + 1; }).length",
         );
         assert_eq!(outside, 0, "{width}: no text leaves its figure");
-        if let Some(folder) = std::env::var_os("KVMETER_PICTURES") {
-            let png = BASE64_STANDARD.decode(browser.picture()).unwrap();
-            let name = format!("live-{width}-{}.png", if dark { "dark" } else { "light" });
-            std::fs::write(std::path::Path::new(&folder).join(name), png).unwrap();
-        }
+        picture(&mut browser, &format!("live-{width}-{}", if dark { "dark" } else { "light" }));
     }
     assert_eq!(browser.complaints, Vec::<String>::new());
     server.end("done");

@@ -42,6 +42,8 @@ var (
 type Node struct {
 	client *kubernetes.Clientset
 	pods   *Pods
+	// Where the API server reaches it.
+	port int32
 }
 
 func main() {
@@ -50,10 +52,10 @@ func main() {
 	check(err)
 	config.QPS, config.Burst = 100, 200
 	node := Node{client: kubernetes.NewForConfigOrDie(config), pods: newPods(*folder)}
-	port, err := serve(node.pods)
+	node.port, err = serve(node.pods)
 	check(err)
 	check(os.MkdirAll(*folder, 0o755))
-	node.register(port)
+	node.register()
 	go node.renew()
 	for {
 		if err := node.reconcile(); err != nil {
@@ -69,7 +71,7 @@ func check(err error) {
 	}
 }
 
-func (node *Node) register(port int32) {
+func (node *Node) register() {
 	all := map[string]string{"kubernetes.io/hostname": *name, "kubernetes.io/os": "linux"}
 	for _, label := range strings.Split(*labels, ",") {
 		if key, value, found := strings.Cut(label, "="); found {
@@ -80,6 +82,13 @@ func (node *Node) register(port int32) {
 	nodes := node.client.CoreV1().Nodes()
 	_, err := nodes.Create(context.TODO(), object, meta.CreateOptions{})
 	check(err)
+	check(node.beReady())
+}
+
+// beReady writes that the node can run pods, where the cluster does not have it so: a node that was
+// not heard of for long is taken for unreachable until it says otherwise.
+func (node *Node) beReady() error {
+	nodes := node.client.CoreV1().Nodes()
 	room := core.ResourceList{
 		core.ResourceCPU:              resource.MustParse(*cpus),
 		core.ResourceMemory:           resource.MustParse("8Gi"),
@@ -97,18 +106,23 @@ func (node *Node) register(port int32) {
 			{Type: core.NodeInternalIP, Address: "127.0.0.1"},
 			{Type: core.NodeHostName, Address: *name},
 		},
-		DaemonEndpoints: core.NodeDaemonEndpoints{KubeletEndpoint: core.DaemonEndpoint{Port: port}},
+		DaemonEndpoints: core.NodeDaemonEndpoints{KubeletEndpoint: core.DaemonEndpoint{Port: node.port}},
 	}
-	// Controllers write to a new node, too.
-	check(retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	// Controllers write to a node, too.
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		made, err := nodes.Get(context.TODO(), *name, meta.GetOptions{})
 		if err != nil {
 			return err
 		}
+		for _, condition := range made.Status.Conditions {
+			if condition.Type == core.NodeReady && condition.Status == core.ConditionTrue {
+				return nil
+			}
+		}
 		made.Status = status
 		_, err = nodes.UpdateStatus(context.TODO(), made, meta.UpdateOptions{})
 		return err
-	}))
+	})
 }
 
 // renew tells the cluster that the node lives.
@@ -129,6 +143,9 @@ func (node *Node) renew() {
 		case err == nil:
 			lease.ResourceVersion = known.ResourceVersion
 			_, err = leases.Update(context.TODO(), lease, meta.UpdateOptions{})
+		}
+		if err == nil {
+			err = node.beReady()
 		}
 		if err != nil {
 			log.Print(err)

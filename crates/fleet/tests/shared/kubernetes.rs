@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::ports::free_ports;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 const UNSHARE: [&str; 4] = ["--pid", "--fork", "--kill-child", "--mount-proc"];
 /// Where the programs lie; `make test-fleet` builds them.
 const PLACE: &str = "KVMETER_TEST_KUBERNETES";

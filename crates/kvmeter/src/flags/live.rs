@@ -37,11 +37,6 @@ pub enum UrlFormat {
 pub struct LivePage(Option<LiveServer>);
 
 impl LiveFlags {
-    /// Whether a page is requested.
-    pub fn is_given(&self) -> bool {
-        self.live.is_some()
-    }
-
     /// Begins to serve, if that is requested, and shows where.
     ///
     /// # Errors

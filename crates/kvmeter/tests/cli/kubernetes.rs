@@ -358,6 +358,28 @@ fn agents_in_pods_load_a_server_and_leave_nothing() {
     study.nothing_is_left(AT_ONCE);
 }
 
+#[test]
+fn a_server_in_a_pod_is_loaded_and_leaves_nothing() {
+    let Some(study) = long() else { return };
+    let bench = |time: &str| {
+        let server = ["bench", "memcached", "--server", "processes=2,memory=64MiB"];
+        let load = ["--server-on", ON, "--records", "1k", "--rate", "500", "--json", "--time"];
+        study.kvmeter(&[&server[..], &load, &[time]].concat())
+    };
+    let done = command_output(bench("1s").output().unwrap());
+    assert!(DONE.contains(&done.code), "{done:?}");
+    let result = done.json();
+    assert_eq!(result["settings"]["server.hosts"], "host1,host2", "{result}");
+    assert!(crate::tool::value(&result, "node.host2.rate") > 0.0, "{result}");
+    assert_eq!((study.cluster.objects(), commands()), (String::new(), String::new()));
+
+    let mut child = bench("60s").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    study.cluster.until("two servers", |_| commands().matches("kvmeter server").count() == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    study.nothing_is_left(AT_ONCE);
+}
+
 /// What takes long is of `make test-fleet` alone.
 fn long() -> Option<Study> {
     slice::is_whole().then(Study::start)?

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -39,7 +39,10 @@ struct Watched {
 
 impl Watched {
     fn start(place: &Place, args: &[&str]) -> Watched {
-        let mut command = place.command(args);
+        Watched::of(place.command(args))
+    }
+
+    fn of(mut command: Command) -> Watched {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut words = BufReader::new(child.stderr.take().unwrap());
         let mut said = String::new();
@@ -105,7 +108,7 @@ fn a_bench_is_shown_while_it_runs() {
     assert!(watched.get("/").contains("<title>kvmeter live</title>"));
     let (mut seconds, mut last, mut counted) = (0, Value::Null, 0.0);
     for frame in watched.frames() {
-        let progress = &frame["head"]["progress"];
+        let progress = &frame["hosts"][0]["progress"];
         let is_measured = progress["warming_up"] == false && !progress["latency"].is_null();
         if is_measured && frame["head"]["ended"].is_null() {
             seconds += 1;
@@ -144,7 +147,7 @@ fn a_study_lists_its_finished_runs_and_its_lines_of_json_say_where_the_page_is()
     }
     assert_eq!(last["head"]["name"], "watched");
     assert_eq!(
-        (last["head"]["runs"].clone(), last["head"]["finished"].clone()),
+        (last["hosts"][0]["runs"].clone(), last["head"]["finished"].clone()),
         (3.into(), 3.into())
     );
     assert_eq!(finished.len(), 3);
@@ -158,6 +161,36 @@ fn a_study_lists_its_finished_runs_and_its_lines_of_json_say_where_the_page_is()
         err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let ended = lines.iter().filter(|line| line["event"] == "ended").count();
     assert_eq!(ended, 3, "the same stream: {err}");
+}
+
+#[test]
+fn a_study_on_hosts_shows_what_each_does() {
+    let place = Place::new();
+    place.write("study.toml", STUDY);
+    let on = ["run", "study.toml", "--out=out.sqlite", "--on=local", "--live"];
+    let mut command = place.command(&on);
+    command.env("XDG_CACHE_HOME", place.file("cache"));
+    let watched = Watched::of(command);
+    let (mut windows, mut runs, mut last) = (0, Vec::new(), Value::Null);
+    for frame in watched.frames() {
+        let host = &frame["hosts"][0];
+        assert!(host.is_null() || host["name"] == "local", "{frame}");
+        if host["progress"]["warming_up"] == false {
+            windows += 1;
+            let now = watched.get("/metrics");
+            assert!(now.contains("kvmeter_planned_runs{host=\"local\"} 3"), "{now}");
+        }
+        runs.extend(frame["runs"].as_array().unwrap().iter().cloned());
+        last = frame;
+    }
+    assert!(windows > 0, "{last}");
+    assert_eq!((runs.len(), &runs[0]["host"]), (3, &"local".into()), "{runs:?}");
+    let host = &last["hosts"][0];
+    assert_eq!((&host["runs"], &host["finished"]), (&3.into(), &3.into()), "{last}");
+    // On a busy machine a run may be invalid, and the page says so.
+    assert!(host["ended"].as_str().unwrap().starts_with("done"), "{last}");
+    let (code, _, err) = watched.end();
+    assert_eq!(code == 0, last["head"]["ended"] == "done", "{err}");
 }
 
 #[test]
@@ -186,7 +219,7 @@ fn a_stop_and_a_kill_end_the_page_too() {
     let place = Place::new();
     let watched = Watched::start(&place, &[BENCH, &["--time=60s", "--live"]].concat());
     let mut frames = watched.frames();
-    frames.find(|frame| !frame["head"]["progress"].is_null()).unwrap();
+    frames.find(|frame| !frame["hosts"][0]["progress"].is_null()).unwrap();
     let id = |watched: &Watched| Pid::from_raw(watched.child.id() as i32).unwrap();
     kill_process(id(&watched), Signal::INT).unwrap();
     let ended = frames.last().unwrap()["head"]["ended"].as_str().unwrap().to_owned();
@@ -223,7 +256,7 @@ fn what_cannot_be_served_is_refused_before_anything_runs() {
         (&bench, &["--live=99999"], "ports end at 65535"),
         (&bench, &["--live", token.as_str()], "chmod 600"),
         (&bench, &[token.as_str()], "--live"),
-        (&run, &["--live", "--on=local"], "--on"),
+        (&run, &[taken.as_str(), "--on=local"], "another program listens there"),
     ] {
         let result = place.run(&[verb, flags].concat());
         assert_eq!(result.code, 2, "{flags:?}: {}", result.err);

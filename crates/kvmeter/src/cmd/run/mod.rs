@@ -43,11 +43,6 @@ pub fn run(args: &RunArgs, show: &Output) -> anyhow::Result<ExitOutcome> {
         )));
     }
     if let Some(hosts) = &args.fleet.on {
-        if args.live.is_given() {
-            return Err(request(
-                "--live: a study on other machines (--on) has no page yet; leave one of the two out",
-            ));
-        }
         return fleet::run(args, hosts, &source, show);
     }
     if let Some(table) = study::mbwu::of_study(&source)? {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use live::{RunEnd, RunEvent, RunProgress};
+use live::{Feed, RunEnd, RunEvent, RunProgress};
 use model::text::line;
 use report::format;
 
@@ -18,10 +18,12 @@ pub enum HostMessage {
     Note(String),
     /// A line of its output.
     Printed(String),
-    Ended,
+    /// It has ended, so.
+    Ended(String),
 }
 
 pub struct Board {
+    page: Option<Feed>,
     bars: MultiProgress,
     hosts: BTreeMap<String, ProgressBar>,
     /// Without a terminal.
@@ -30,7 +32,7 @@ pub struct Board {
 }
 
 impl Board {
-    pub fn new(hosts: &[String], show: &Output) -> Board {
+    pub fn new(hosts: &[String], page: Option<Feed>, show: &Output) -> Board {
         let quiet = show.is_quiet();
         let lines = quiet || !std::io::stderr().is_terminal() || is_dumb();
         let target = match lines {
@@ -47,11 +49,22 @@ impl Board {
             bar.set_message("begins");
             (host.clone(), bar)
         };
+        if let Some(page) = &page {
+            let begins = || RunEvent::Stage { label: String::new(), stage: "begins".to_owned() };
+            hosts.iter().for_each(|host| page.of_host(host).event(begins()));
+        }
         let hosts = hosts.iter().map(bar).collect();
-        Board { bars, hosts, lines, quiet }
+        Board { page, bars, hosts, lines, quiet }
     }
 
     pub fn take(&mut self, host: &str, message: HostMessage) {
+        if let Some(page) = &self.page {
+            match &message {
+                HostMessage::Run(event) => page.of_host(host).event(event.clone()),
+                HostMessage::Ended(how) => page.of_host(host).ended(how),
+                HostMessage::Note(_) | HostMessage::Printed(_) => {}
+            }
+        }
         match message {
             HostMessage::Run(RunEvent::Begins { run, runs, label, .. }) => {
                 self.set(host, format!("{} {label}", numbered(run, runs)));
@@ -86,7 +99,7 @@ impl Board {
                 // A plan is what was requested, so it is printed even if notes are not.
                 self.bars.suspend(|| println!("{host}: {}", line(&text)));
             }
-            HostMessage::Ended => self.set(host, "has ended".to_owned()),
+            HostMessage::Ended(how) => self.set(host, how),
         }
     }
 

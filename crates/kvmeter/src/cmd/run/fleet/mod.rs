@@ -12,6 +12,7 @@ use std::thread;
 
 use anyhow::Context;
 use fleet::{EarlierAttempt, FleetError, FleetTarget};
+use live::Feed;
 use record::RunSelection;
 use study::StudyText;
 
@@ -23,6 +24,7 @@ use super::finish::resume_hint;
 use super::paths::output_paths;
 use crate::cmd::report::{self, ReportArgs};
 use crate::exit::{ExitOutcome, request};
+use crate::flags::live::LivePage;
 use crate::interrupt::stop_flag;
 use crate::output::Output;
 use crate::output_files;
@@ -49,6 +51,19 @@ pub fn run(
     args: &RunArgs,
     hosts: &str,
     source: &StudyText,
+    show: &Output,
+) -> anyhow::Result<ExitOutcome> {
+    let page = args.page(source)?;
+    let ended = run_with(args, hosts, source, &page, show);
+    page.end(&ended);
+    ended
+}
+
+fn run_with(
+    args: &RunArgs,
+    hosts: &str,
+    source: &StudyText,
+    page: &LivePage,
     show: &Output,
 ) -> anyhow::Result<ExitOutcome> {
     if let Some(device) = args.device.iter().find(|path| path.is_relative()) {
@@ -98,7 +113,7 @@ pub fn run(
     if !args.dry_run {
         state.write()?;
     }
-    let ends = fleet.run_hosts(prepared, &stop, show);
+    let ends = fleet.run_hosts(prepared, page.feed(), &stop, show);
     fleet.release(show);
     if let Some(words) = refused_by_all(&ends) {
         return forget(&state, is_new, request(words));
@@ -166,6 +181,16 @@ fn forget<T>(state: &FleetState, is_new: bool, error: anyhow::Error) -> anyhow::
     Err(error)
 }
 
+/// How a host ended, in a few words.
+fn how_ended(end: &anyhow::Result<HostEnd>) -> String {
+    match end {
+        Ok(HostEnd { whole: true, valid: true, .. }) => "done".to_owned(),
+        Ok(HostEnd { whole: true, .. }) => "done, with invalid runs".to_owned(),
+        Ok(HostEnd { why, .. }) => format!("not finished: {why}"),
+        Err(error) => format!("{error:#}"),
+    }
+}
+
 /// What every host said against the study; None if one of them accepted it.
 fn refused_by_all(ends: &Ends) -> Option<String> {
     let words = ends.iter().map(|(host, end)| match end {
@@ -214,7 +239,13 @@ impl Fleet<'_> {
     }
 
     /// Runs the study on all hosts at the same time, and shows their progress.
-    fn run_hosts(&self, hosts: Vec<HostRun<'_>>, stop: &AtomicBool, show: &Output) -> Ends {
+    fn run_hosts(
+        &self,
+        hosts: Vec<HostRun<'_>>,
+        page: Option<Feed>,
+        stop: &AtomicBool,
+        show: &Output,
+    ) -> Ends {
         let (sender, messages) = sync_channel::<(String, HostMessage)>(MAX_WAITING);
         thread::scope(|scope| {
             let names: Vec<String> = hosts.iter().map(|host| host.name().to_owned()).collect();
@@ -228,13 +259,13 @@ impl Fleet<'_> {
                             let _ = sender.send((name.clone(), message));
                         };
                         let end = host.run(stop, &mut tell);
-                        tell(HostMessage::Ended);
+                        tell(HostMessage::Ended(how_ended(&end)));
                         (name.clone(), end)
                     })
                 })
                 .collect();
             drop(sender);
-            let mut board = Board::new(&names, show);
+            let mut board = Board::new(&names, page, show);
             for (host, message) in messages {
                 board.take(&host, message);
             }
