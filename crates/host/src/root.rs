@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use thiserror::Error;
 
 use crate::confined::ConfinedDir;
@@ -36,9 +37,7 @@ impl RootError {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => RootError::Missing { path },
             io::ErrorKind::PermissionDenied => RootError::Denied { path },
             // The process ended while its file was open.
-            _ if error.raw_os_error() == Some(nix::errno::Errno::ESRCH as i32) => {
-                RootError::Missing { path }
-            }
+            _ if error.raw_os_error() == Some(Errno::ESRCH as i32) => RootError::Missing { path },
             _ => RootError::Io { path, why: error.to_string() },
         }
     }
@@ -305,6 +304,27 @@ impl Root {
             .map_err(|error| RootError::io(path, &error))
     }
 
+    /// Writes like [`Root::write`]; `false` where the kernel keeps the value fixed for every user: it
+    /// answers `EIO`, since Linux 6.11 `EPERM`.
+    pub(crate) fn write_unless_fixed(&self, path: &str, text: &str) -> Result<bool, RootError> {
+        let written = self
+            .open_to_write(path, OpenOptions::new().truncate(true))
+            .and_then(|mut file| file.write_all(text.as_bytes()));
+        let fixed = [Errno::EIO, Errno::EPERM].map(|errno| Some(errno as i32));
+        match written {
+            Ok(()) => Ok(true),
+            Err(error) if fixed.contains(&error.raw_os_error()) => Ok(false),
+            Err(error) => Err(RootError::io(path, &error)),
+        }
+    }
+
+    /// Whether the file has no permission to write for anyone, which does not bind root.
+    pub(crate) fn is_read_only(&self, path: &str) -> Result<bool, RootError> {
+        let metadata = self.open(path).and_then(|file| file.metadata());
+        let metadata = metadata.map_err(|error| RootError::io(path, &error))?;
+        Ok(metadata.permissions().readonly())
+    }
+
     /// Bytes of a register file: of `/dev/cpu/N/msr` or of a PCI device's `config`.
     pub fn bytes_at<const N: usize>(&self, path: &str, offset: u64) -> Result<[u8; N], RootError> {
         let mut bytes = [0; N];
@@ -406,6 +426,21 @@ mod tests {
         fs::write(dir.path().join("knob"), "0").unwrap();
         root.write("/knob", "1").unwrap();
         assert_eq!(root.number::<u32>("/knob"), Ok(1));
+    }
+
+    #[test]
+    fn a_value_that_the_kernel_keeps_is_no_error() {
+        // The first page of a process cannot be written to, for which its memory answers EIO.
+        assert_eq!(Root::live().write_unless_fixed("/proc/self/mem", "1"), Ok(false));
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::at(dir.path());
+        assert!(root.write_unless_fixed("/list", "1").is_err());
+        let path = dir.path().join("list");
+        fs::write(&path, "0").unwrap();
+        assert_eq!(root.write_unless_fixed("/list", "1"), Ok(true));
+        assert_eq!((root.number("/list"), root.is_read_only("/list")), (Ok(1), Ok(false)));
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o444)).unwrap();
+        assert_eq!(root.is_read_only("/list"), Ok(true));
     }
 
     #[test]

@@ -141,16 +141,19 @@ fn files(at: &Path, all: &mut BTreeMap<PathBuf, Vec<u8>>) {
 fn a_recorded_machine_comes_back_from_a_kill_at_every_step() {
     for alone in [false, true] {
         let machine = Recorded::named("xeon-4114");
+        machine.write("/proc/irq/60/smp_affinity_list", "0-7\n");
+        machine.write("/sys/kernel/irq/60/actions", "eth0\n");
         let snapshot = || {
             let mut all = BTreeMap::new();
             files(&machine.path("/"), &mut all);
             all
         };
         let before = snapshot();
-        let levels = "governor=performance@0-1 turbo=off cat=4@0 idle=C1@0-1 smt=off aslr=off";
+        let levels = "governor=performance@0-1 turbo=off cat=4@0 idle=C1@0-1 smt=off aslr=off \
+                      irq_affinity=3@60";
         let steps = kill_at_every_step(&machine.path("/"), levels, alone, &|| snapshot() != before);
-        // Watched; six knobs noted; 2 + 1 + 3 + 4 + 1 + 1 writes; and all of it.
-        assert_eq!(steps, 1 + 6 + 12 + 1);
+        // Watched; seven knobs noted; 2 + 1 + 3 + 4 + 1 + 1 + 1 writes; and all of it.
+        assert_eq!(steps, 1 + 7 + 13 + 1);
     }
 }
 
@@ -192,6 +195,39 @@ fn this_machine_comes_back_from_a_kill_at_every_step() {
         let steps = kill_at_every_step(Path::new("/"), "idle=none online=0", alone, &is_turned);
         assert!(steps >= 6, "{steps}");
     }
+}
+
+/// The lists of CPUs of every interrupt here.
+fn interrupts_here() -> Vec<String> {
+    let live = Root::live();
+    let numbers = live.numbers("/proc/irq").unwrap_or_default();
+    let list = |number: &u32| live.value(&format!("/proc/irq/{number}/smp_affinity_list")).ok();
+    numbers.iter().filter_map(list).collect()
+}
+
+#[test]
+fn interrupts_of_this_machine_are_moved_and_come_back() {
+    let Some(_alone_here) = this_machine() else { return };
+    let live = Root::live();
+    let plan = || Knobs::plan(&live, &[("irq_affinity", "0")]);
+    if !plan().is_ok_and(|plan| plan.refused().is_empty() && plan.writes().count() > 0) {
+        eprintln!("skipped: no interrupt can be moved here");
+        return;
+    }
+    let before = interrupts_here();
+    for alone in [false, true] {
+        let is_turned = || interrupts_here() != before;
+        kill_at_every_step(Path::new("/"), "irq_affinity=0", alone, &is_turned);
+    }
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::open(&live, state.path()).unwrap();
+    let mut turned = plan().unwrap().apply(journal).unwrap();
+    assert_ne!(interrupts_here(), before);
+    // Whether any comes is up to the devices.
+    let outcome = turned.proofs()[0].outcome.clone();
+    assert!(!matches!(outcome, ProofOutcome::Refuted(_)), "{outcome:?}");
+    turned.restore().unwrap();
+    assert_eq!(interrupts_here(), before);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Short loads that show the effect of a knob.
 
 use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,45 @@ pub(super) fn busy<T: Send>(
         });
         work.join().ok().flatten()
     })
+}
+
+/// Keeps CPUs busy with arithmetic while `work` runs. Those on which this process may not run stay
+/// idle.
+pub(super) fn while_busy<T>(cpus: &[u32], work: impl FnOnce() -> T) -> T {
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for &cpu in cpus {
+            let done = &done;
+            scope.spawn(move || {
+                if affinity::pin(cpu).is_err() {
+                    return;
+                }
+                // Independent chains keep the vector units at work, which draws the most power.
+                let mut lanes = [1.0f64; 64];
+                while !done.load(Ordering::Relaxed) {
+                    for _ in 0..1000 {
+                        for lane in &mut lanes {
+                            *lane = *lane * 0.999_999 + 0.5;
+                        }
+                        lanes = black_box(lanes);
+                    }
+                }
+            });
+        }
+        // A panic in the work must end the load, too.
+        let guard = EndOfLoad(&done);
+        let result = work();
+        drop(guard);
+        result
+    })
+}
+
+struct EndOfLoad<'a>(&'a AtomicBool);
+
+impl Drop for EndOfLoad<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Computes until the time is over.

@@ -20,6 +20,8 @@ mod error;
 mod frequency;
 mod hotplug;
 mod idle;
+mod interrupts;
+mod irq_affinity;
 mod journal;
 mod journal_entry;
 mod level;
@@ -33,6 +35,7 @@ mod online;
 mod plan;
 mod policy;
 mod policy_word;
+mod power_cap;
 mod proof;
 mod resctrl;
 mod restore;
@@ -74,9 +77,11 @@ pub const KNOBS: &[&dyn Knob] = &[
     &frequency::Frequency,
     &turbo::Turbo,
     &uncore::Uncore,
+    &power_cap::PowerCap,
     &ddio::Ddio,
     &ddio_ways::DdioWays,
     &idle::Idle,
+    &irq_affinity::IrqAffinity,
     &smt::Smt,
     &online::Online,
     &cat::Cat,

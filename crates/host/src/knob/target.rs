@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{affinity, numa};
+use super::{affinity, interrupts, numa, power_cap};
 use crate::parse::bracketed;
 use crate::root::{Root, RootError};
 
@@ -24,6 +24,8 @@ pub enum TargetPart {
     /// The whole file; in `always [madvise] never` the word in brackets.
     #[default]
     File,
+    /// The CPUs of an interrupt; where its driver manages it, the kernel refuses every write.
+    Interrupt,
     /// The line `KEY:...` of a resctrl `schemata`.
     Line(String),
     /// A little-endian register of 4 or 8 bytes at this offset, in hexadecimal.
@@ -86,7 +88,9 @@ impl KnobTarget {
                     true => path.starts_with(known),
                     false => path == *known,
                 }) || path.starts_with(GROUPS)
+                    || power_cap::is_file(path)
             }
+            TargetPart::Interrupt => interrupts::is_file(path),
             TargetPart::Line(_) | TargetPart::Group => path.starts_with(GROUPS),
             TargetPart::Register { .. } => {
                 (path.starts_with("/dev/cpu/") && path.ends_with("/msr"))
@@ -109,6 +113,7 @@ impl KnobTarget {
                 let text = root.text(&self.path)?;
                 Ok(bracketed(&text).unwrap_or(&text).trim().to_owned())
             }
+            TargetPart::Interrupt => root.value(&self.path),
             TargetPart::Line(key) => {
                 let text = root.text(&self.path)?;
                 let line = text.lines().find_map(|line| value_of(line, key));
@@ -138,7 +143,7 @@ impl KnobTarget {
     /// Writes a value in the form that [`KnobTarget::read`] returns.
     pub(super) fn write(&self, root: &Root, value: &str) -> Result<(), RootError> {
         match &self.within {
-            TargetPart::File => root.write(&self.path, value),
+            TargetPart::File | TargetPart::Interrupt => root.write(&self.path, value),
             TargetPart::Line(key) => {
                 // Writes the whole text with one line changed, which works for the kernel and for a
                 // recorded file.
@@ -235,7 +240,8 @@ mod tests {
         let msr = KnobTarget::register("/dev/cpu/3/msr", 0x620, 8);
         let aslr = KnobTarget::file("/proc/sys/kernel/randomize_va_space");
         let group = KnobTarget::of("/sys/fs/resctrl/kvmeter-7", TargetPart::Group);
-        for place in [msr, aslr, group] {
+        let interrupt = KnobTarget::of("/proc/irq/36/smp_affinity_list", TargetPart::Interrupt);
+        for place in [msr, aslr, group, interrupt] {
             assert!(place.belongs_to_knob(), "{place}");
         }
         for path in [
@@ -250,6 +256,7 @@ mod tests {
         }
         assert!(!KnobTarget::register("/dev/sda", 0, 8).belongs_to_knob());
         assert!(!KnobTarget::of("/home", TargetPart::Group).belongs_to_knob());
+        assert!(!KnobTarget::of("/proc/irq/36/spurious", TargetPart::Interrupt).belongs_to_knob());
     }
 
     #[test]

@@ -74,7 +74,15 @@ impl TurnedKnobs {
         if let (true, Some(old)) = (place.is_own(), old) {
             self.own_values.push((place.clone(), old.clone()));
         }
-        place.write(&self.root, new).map_err(|why| write.failed(why))?;
+        if place.within == TargetPart::Interrupt {
+            let taken = self.root.write_unless_fixed(&place.path, new);
+            if !taken.map_err(|why| write.failed(why))? {
+                // The proof names it.
+                return Ok(());
+            }
+        } else {
+            place.write(&self.root, new).map_err(|why| write.failed(why))?;
+        }
         if write.reads_back() {
             let read_back = place.read(&self.root).map_err(|why| write.failed(why))?;
             if read_back != *new {

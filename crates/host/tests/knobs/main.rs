@@ -5,7 +5,9 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod interrupts;
 mod journal;
+mod power;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -87,6 +89,9 @@ fn snapshot(machine: &Recorded) -> Snapshot {
         for entry in fs::read_dir(at).unwrap().map(Result::unwrap) {
             if entry.file_type().unwrap().is_dir() {
                 walk(&entry.path(), files);
+                continue;
+            }
+            if entry.file_type().unwrap().is_symlink() {
                 continue;
             }
             let bytes = fs::read(entry.path()).unwrap();
@@ -323,8 +328,8 @@ fn a_governor_that_ignores_disabled_states_is_replaced() {
     assert_eq!(governor(), "haltpoll");
 }
 
-/// Plays the kernel while something is proven: counts on in some files.
-fn while_counting<T>(machine: &Recorded, files: &[String], work: impl FnOnce() -> T) -> T {
+/// Plays the kernel while something is proven: calls `play` with 1, 2 and so on.
+fn while_running<T>(play: impl Fn(u64) + Sync, work: impl FnOnce() -> T) -> T {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -332,12 +337,7 @@ fn while_counting<T>(machine: &Recorded, files: &[String], work: impl FnOnce() -
                 if done.load(Ordering::Relaxed) {
                     return;
                 }
-                for file in files {
-                    // Renamed into place: a reader never sees an empty file.
-                    let new = machine.path(&format!("{file}.new"));
-                    fs::write(&new, (1_000_000 + number).to_string()).unwrap();
-                    fs::rename(new, machine.path(file)).unwrap();
-                }
+                play(number);
                 thread::sleep(Duration::from_millis(1));
             }
         });
@@ -345,6 +345,19 @@ fn while_counting<T>(machine: &Recorded, files: &[String], work: impl FnOnce() -
         done.store(true, Ordering::Relaxed);
         result
     })
+}
+
+/// Counts on in some files while something is proven.
+fn while_counting<T>(machine: &Recorded, files: &[String], work: impl FnOnce() -> T) -> T {
+    let count = |number: u64| {
+        for file in files {
+            // Renamed into place: a reader never sees an empty file.
+            let new = machine.path(&format!("{file}.new"));
+            fs::write(&new, (1_000_000 + number).to_string()).unwrap();
+            fs::rename(new, machine.path(file)).unwrap();
+        }
+    };
+    while_running(count, work)
 }
 
 #[test]
