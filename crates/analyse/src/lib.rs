@@ -18,6 +18,7 @@ pub mod gate;
 mod holm;
 mod interval;
 pub mod mbwu;
+pub mod meter_checks;
 mod metric;
 mod moments;
 mod moving_load;

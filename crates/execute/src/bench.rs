@@ -19,6 +19,7 @@ use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
 use crate::execution::now;
 use crate::run_context::RunContext;
+use crate::run_record;
 use crate::session::StepAgenda;
 
 /// Busy time of other processes; not meaningful here, because this process only waits.
@@ -67,6 +68,8 @@ impl RunContext<'_> {
             let mut run = self.assemble(&step, bench, started_at, figures);
             let findings = findings(&self.execution.design.checks, &run);
             run.warnings.extend(findings);
+            let contradictions = run_record::contradictions(&run.readings, true);
+            run.warnings.extend(contradictions);
             keep(&run)?;
             listener.on_event(Event::Saved { step: &step, run: &run });
             next = agenda.next(&run);

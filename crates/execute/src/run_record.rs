@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analyse::cost::{Platform, usd_per_gop};
+use analyse::meter_checks::{MeterContext, meter_breaches};
 use analyse::{IdleContext, efficiency};
 use drive::{ClusterCounts, PhaseOutcome};
 use host::Throttled;
@@ -93,6 +94,7 @@ pub(crate) fn assemble(measured: MeasuredRun<'_>) -> Run {
     warnings.extend(measured.servers.warnings.iter().cloned());
     warnings.extend(unverified(&settings).map(str::to_owned));
     warnings.extend(doubts(step.phase(), outcome, &readings));
+    warnings.extend(contradictions(&measured.readings, measured.here));
     let (before, after, _) = &measured.statistics;
     warnings.extend(hit_ratio::doubt(*step, outcome));
     warnings.extend(hit_ratio::lost_loading(*step, outcome, before, after));
@@ -460,6 +462,16 @@ fn unverified(settings: &RunSettings) -> Option<&'static str> {
     )
 }
 
+/// A sentence for each pair of meters of which the narrower one read more.
+pub(crate) fn contradictions(readings: &[Reading], is_local: bool) -> Vec<String> {
+    let context = MeterContext {
+        is_local,
+        may_be_elsewhere: host::probe::energy::may_be_elsewhere,
+        stated_error: host::probe::energy::stated_error,
+    };
+    meter_breaches(readings, context)
+}
+
 /// Warnings that leave the run valid.
 fn doubts(phase: Phase, outcome: &PhaseOutcome, readings: &[Reading]) -> Vec<String> {
     let value = |signal: &str| {
@@ -493,6 +505,26 @@ mod tests {
         };
         assert!(with("&any_certificate=on"));
         assert!(!with("") && !with("&any_certificate=off"));
+    }
+
+    #[test]
+    fn meters_that_contradict_each_other_are_named_with_the_errors_of_their_makers() {
+        let energy = |signal: &str, watts: f64, scope: Scope| Reading {
+            answer: ReadingValue::Value(watts * 100.0),
+            unit: Unit::Joules,
+            scope,
+            window_s: 100.0,
+            ..absent(signal)
+        };
+        let readings = [
+            energy("energy.meter", 50.0, Scope::Wall),
+            energy("energy.total", 80.0, Scope::PackageAndMemory),
+        ];
+        let found = contradictions(&readings, true);
+        assert_eq!(found.len(), 1, "{found:?}");
+        // 0.5 % of the meter's maker and 1 s of 100 s.
+        assert!(found[0].contains("errors are 1.5 % and 6.0 %, of which 5 % are assumed"));
+        assert!(contradictions(&readings, false).is_empty());
     }
 
     #[test]

@@ -246,6 +246,19 @@ fn wrong_answers_are_reported_once() {
 }
 
 #[test]
+fn meters_that_contradict_each_other_are_a_finding() {
+    let mut study = sample::study();
+    let breach = format!("{}energy.meter drew less", analyse::meter_checks::BREACH);
+    study[0].1[0].warnings = vec!["a short window".to_owned(), breach.clone()];
+    let notes = report::tables::notes(&sample::pairs(&study));
+    let weight = |text: &str| notes.iter().find(|note| note.text == text).map(|note| note.weight);
+    assert_eq!(weight(&breach), Some(report::tables::NoteWeight::Finding));
+    assert_eq!(weight("a short window"), Some(report::tables::NoteWeight::Warning));
+    let text = terminal::runs(&sample::pairs(&study), &style(500));
+    assert!(text.contains(&breach), "{text}");
+}
+
+#[test]
 fn colours_only_where_they_are_wanted() {
     let study = sample::study();
     let runs = sample::pairs(&study);

@@ -154,6 +154,8 @@ pub struct ProbeSpec {
     pub init: Init,
     /// Whether it may measure another machine than the one that reads it.
     may_be_elsewhere: bool,
+    /// The largest error of its readings as a share of them, where the maker states one.
+    stated_error: Option<f64>,
 }
 
 impl ProbeSpec {
@@ -163,7 +165,8 @@ impl ProbeSpec {
         reads: &'static str,
         init: Init,
     ) -> Self {
-        ProbeSpec { name, signals, parts: &[], reads, init, may_be_elsewhere: false }
+        let (may_be_elsewhere, stated_error) = (false, None);
+        ProbeSpec { name, signals, parts: &[], reads, init, may_be_elsewhere, stated_error }
     }
 
     const fn with_parts(mut self, parts: &'static [Signal]) -> Self {
@@ -173,6 +176,11 @@ impl ProbeSpec {
 
     const fn may_be_elsewhere(mut self) -> Self {
         self.may_be_elsewhere = true;
+        self
+    }
+
+    const fn with_stated_error(mut self, share: f64) -> Self {
+        self.stated_error = Some(share);
         self
     }
 

@@ -35,7 +35,7 @@ pub struct Note {
 const MAX_NOTES: usize = 200;
 
 /// Reasons for invalidity first, then wrong answers, then breaches of the checks of client and
-/// server, then warnings; equal ones grouped. For many runs also those that differ only in numbers,
+/// server and of meters, then warnings; equal ones grouped. For many runs also those that differ only in numbers,
 /// with the least and the greatest: `1.0 to 2.3 %`.
 pub fn notes(runs: &[(&Execution, &Run)]) -> Vec<Note> {
     let mut gathered = NoteGroups { many: is_many(runs), ..NoteGroups::default() };
@@ -60,8 +60,14 @@ pub fn notes(runs: &[(&Execution, &Run)]) -> Vec<Note> {
             gathered.add(NoteWeight::Finding, &breach, name);
         }
     }
+    let contradicts = |warning: &&String| warning.starts_with(analyse::meter_checks::BREACH);
     for ((_, run), name) in runs.iter().zip(&names) {
-        for warning in &run.warnings {
+        for breach in run.warnings.iter().filter(contradicts) {
+            gathered.add(NoteWeight::Finding, breach, name);
+        }
+    }
+    for ((_, run), name) in runs.iter().zip(&names) {
+        for warning in run.warnings.iter().filter(|warning| !contradicts(warning)) {
             gathered.add(NoteWeight::Warning, warning, name);
         }
     }

@@ -55,6 +55,15 @@ pub(super) fn probes() -> impl Iterator<Item = &'static ProbeSpec> {
 
 /// Whether a signal of energy may be of another machine than the one that reads it.
 pub fn may_be_elsewhere(signal: &str) -> bool {
-    let of = |spec: &&ProbeSpec| spec.signals.iter().any(|known| known.name == signal);
-    PROBES.iter().find(of).is_some_and(|spec| spec.may_be_elsewhere)
+    of_signal(signal).is_some_and(|spec| spec.may_be_elsewhere)
+}
+
+/// The largest error of a signal of energy as a share of its value, where the maker of its source
+/// states one.
+pub fn stated_error(signal: &str) -> Option<f64> {
+    of_signal(signal)?.stated_error
+}
+
+fn of_signal(signal: &str) -> Option<&'static ProbeSpec> {
+    PROBES.iter().find(|spec| spec.signals.iter().any(|known| known.name == signal))
 }

@@ -16,7 +16,13 @@ use crate::probe::{Context, Probe, ProbeSpec, Signal};
 use crate::root::Root;
 
 pub(super) const SPEC: ProbeSpec =
-    ProbeSpec::new("meter", SIGNALS, "a serial port of the user's", init).may_be_elsewhere();
+    ProbeSpec::new("meter", SIGNALS, "a serial port of the user's", init)
+        .may_be_elsewhere()
+        .with_stated_error(ERROR);
+
+/// The larger one of both variants: 0.5 % of the MCP39F511N (Microchip, DS20005473B), 0.1 % of the
+/// MCP39F511A (DS20006044A), each over a range of 4000:1.
+const ERROR: f64 = 0.005;
 
 const SIGNALS: &[Signal] = &[POWER, ENERGY];
 const POWER: Signal = Signal::new("power.meter", Unit::Watts, Scope::Wall, "MCP39F511");
