@@ -261,6 +261,62 @@ fn series_span(observed: &WatchReadings, energy: &str) -> f64 {
     value(observed, energy) / value(observed, &power)
 }
 
+/// A chip of the driver amdgpu.
+fn amd_gpu(machine: &Recorded, number: u32, file: &str, microwatts: u64) {
+    let chip = format!("/sys/class/hwmon/hwmon{number}");
+    machine.write(&format!("{chip}/name"), "amdgpu\n");
+    machine.write(&format!("{chip}/{file}"), &format!("{microwatts}\n"));
+    std::os::unix::fs::symlink(
+        format!("../../../0000:0{number}:00.0"),
+        machine.path(&format!("{chip}/device")),
+    )
+    .unwrap();
+}
+
+#[test]
+fn gpus_of_amd_are_added_and_are_no_sensor_of_the_board() {
+    let xeon = xeon();
+    amd_gpu(&xeon, 5, "power1_average", 90_000_000);
+    xeon.write("/sys/class/hwmon/hwmon5/power1_input", "70000000\n");
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    let power = find(&observed, "power.amdgpu");
+    // The average is taken where the present power is there, too.
+    assert_eq!((power.value(), power.scope), (Some(90.0), Scope::Accelerator));
+    assert!(power.source.contains("hwmon5/power1_average of 0000:05:00.0"), "{power:?}");
+    near(value(&observed, "energy.amdgpu"), 90.0 * series_span(&observed, "energy.amdgpu"));
+    assert!(observed.readings.iter().all(|one| one.signal != "power.amdgpu.0"));
+    // hwmon has the board's meter and not the GPU.
+    near(value(&observed, "power.hwmon"), 182.0);
+    assert!(observed.readings.iter().all(|one| !one.signal.starts_with("power.hwmon.amdgpu")));
+
+    amd_gpu(&xeon, 6, "power1_input", 40_000_000);
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    near(value(&observed, "power.amdgpu"), 130.0);
+    near(value(&observed, "power.amdgpu.0"), 90.0);
+    near(value(&observed, "power.amdgpu.1"), 40.0);
+    // Without one of them there is no sum.
+    xeon.remove("/sys/class/hwmon/hwmon6/power1_input");
+    let observed = around(&xeon.root, EnergySettings::default(), || ());
+    assert!(why(&observed, "power.amdgpu").0.contains("hwmon6/power1_average does not exist"));
+}
+
+#[test]
+fn a_gpu_inside_the_processor_is_left_to_rapl() {
+    let machine = Recorded::empty();
+    let observed = around(&machine.root, EnergySettings::default(), || ());
+    assert!(why(&observed, "energy.amdgpu").0.contains("no chip under /sys/class/hwmon"));
+    amd_gpu(&machine, 1, "power1_average", 15_000_000);
+    machine.write("/sys/class/hwmon/hwmon1/in1_label", "vddnb\n");
+    let observed = around(&machine.root, EnergySettings::default(), || ());
+    let (reason, remedy) = why(&observed, "energy.amdgpu");
+    assert!(reason.contains("includes the CPU's cores") && remedy.contains("energy.package"));
+    // A card beside it is read alone.
+    amd_gpu(&machine, 2, "power1_average", 100_000_000);
+    let observed = around(&machine.root, EnergySettings::default(), || ());
+    near(value(&observed, "power.amdgpu"), 100.0);
+    assert!(why(&observed, "power.hwmon").0.contains("no chip under"));
+}
+
 #[test]
 fn a_counter_of_hwmon_is_joules() {
     let arm = Recorded::named("neoverse");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use model::{Scope, Unavailable, Unit};
 use serde::{Deserialize, Serialize};
 
+use super::amdgpu;
 use super::settings::{ReadFlag, SettingError, SourceSettings};
 use crate::probe::sampler::{Handle, Kind, Sampled, Sensor, Take};
 use crate::probe::{Context, Probe, ProbeSpec, Signal};
@@ -116,6 +117,10 @@ fn inputs(root: &Root) -> Result<Vec<HwmonInput>, RootError> {
     for number in root.numbered(CHIPS, "hwmon")? {
         let folder = format!("{CHIPS}/hwmon{number}");
         let chip = root.value(&format!("{folder}/name")).unwrap_or_else(|_| "chip".to_owned());
+        if chip == amdgpu::DRIVER {
+            // The probe of that name reads it, with its own boundary.
+            continue;
+        }
         for file in root.list(&folder)? {
             let Some(sensor) = sensor(&file) else { continue };
             let path = format!("{folder}/{file}");

@@ -6,6 +6,7 @@
 #[macro_use]
 mod settings;
 
+mod amdgpu;
 mod battery;
 mod command;
 mod dcmi;
@@ -39,6 +40,7 @@ energy_sources! {
     command: CommandSettings,
     dcmi: DcmiSettings,
     nvml,
+    amdgpu,
     hwmon: SensorName,
     battery,
     model: ModelSettings,
