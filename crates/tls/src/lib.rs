@@ -109,7 +109,7 @@ impl Tls {
     /// # Errors
     /// The file or the setting that is wrong.
     pub fn load(&self) -> Result<TlsConfig, TlsError> {
-        let provider = Arc::new(ring::default_provider());
+        let provider = provider();
         let other = |error: rustls::Error| TlsError::Other(error.to_string());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -144,22 +144,38 @@ impl Tls {
         Ok(TlsConfig { client: Arc::new(client), server_name })
     }
 
+    /// The certificates of the trusted authorities: at least one that can be used.
+    ///
+    /// # Errors
+    /// The file that is wrong, or a system without trusted certificates.
+    pub fn trusted(&self) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+        self.trusted_with_store().map(|(trusted, _)| trusted)
+    }
+
     fn roots(&self) -> Result<RootCertStore, TlsError> {
+        self.trusted_with_store().map(|(_, roots)| roots)
+    }
+
+    fn trusted_with_store(
+        &self,
+    ) -> Result<(Vec<CertificateDer<'static>>, RootCertStore), TlsError> {
         let mut roots = RootCertStore::empty();
         match &self.ca {
             Some(path) => {
-                for certificate in certificates("CA file", path)? {
+                let trusted = certificates("CA file", path)?;
+                for certificate in trusted.iter().cloned() {
                     roots.add(certificate).map_err(|error| TlsError::Unusable {
                         what: "CA file",
                         path: path.clone(),
                         why: error.to_string(),
                     })?;
                 }
+                Ok((trusted, roots))
             }
             None => {
                 let system = rustls_native_certs::load_native_certs();
                 // Systems hold certificates that are too old to be read; one good one is enough.
-                let (good, _) = roots.add_parsable_certificates(system.certs);
+                let (good, _) = roots.add_parsable_certificates(system.certs.iter().cloned());
                 if good == 0 {
                     let why = match system.errors.first() {
                         Some(error) => error.to_string(),
@@ -167,10 +183,15 @@ impl Tls {
                     };
                     return Err(TlsError::NoRoots { why });
                 }
+                Ok((system.certs, roots))
             }
         }
-        Ok(roots)
     }
+}
+
+/// The algorithms of every TLS connection.
+pub fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
 }
 
 fn open(what: &'static str, path: &Path) -> Result<File, TlsError> {

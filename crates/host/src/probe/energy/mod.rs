@@ -18,6 +18,7 @@ mod nvml;
 mod plug;
 mod program;
 mod rapl;
+mod redfish;
 
 use serde::de::MapAccess;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,7 @@ pub use self::idle::{IdlePower, idle_power};
 pub use self::meter::{Channels, MeterSettings, MeterVariant};
 pub use self::model::ModelSettings;
 pub use self::plug::PlugSettings;
+pub use self::redfish::RedfishSettings;
 pub use self::settings::{ReadFlag, SettingError, SettingKey, SourceSettings};
 
 use super::{PROBES, ProbeSpec};
@@ -39,6 +41,7 @@ energy_sources! {
     plug: PlugSettings,
     command: CommandSettings,
     dcmi: DcmiSettings,
+    redfish: RedfishSettings,
     nvml,
     amdgpu,
     hwmon: SensorName,
