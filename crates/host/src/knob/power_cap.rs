@@ -156,7 +156,7 @@ fn cap(package: &Package, level: &str) -> Result<u64, KnobRefusal> {
         return refuse(format!("`{level}` is not a power such as 80W"));
     };
     let cap = (number * MICROWATTS).round() as u64;
-    if cap == 0 || cap % STEP != 0 {
+    if cap == 0 || !cap.is_multiple_of(STEP) {
         return refuse(format!("limits have steps of {} W", STEP as f64 / MICROWATTS));
     }
     match package.most {
