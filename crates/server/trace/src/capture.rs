@@ -1,11 +1,13 @@
 //! What a running process reads from its clients' sockets, copied as it reads.
 
+use bpf::{Attached, Ring, Scratch, SharedMemory};
+
 use crate::arch;
 use crate::layout::Layout;
-use crate::loading::{Pair, mark_sockets, no_memory};
+use crate::loading::{Pair, mark_sockets};
 use crate::programs::capture::{self as programs, CapturePlan, SCRATCH, counter, event};
 use crate::programs::{Identity, ProgramPlan};
-use crate::sys::{self, Attached, Ring, Scratch, SharedMemory};
+use crate::sys;
 use crate::target::{self, Target};
 use crate::unavailable::UnavailableReason;
 use std::sync::Arc;
@@ -71,12 +73,10 @@ impl ReadCapture {
     fn start(identity: Identity, target: Target) -> Result<ReadCapture, UnavailableReason> {
         let registers = arch::REGISTERS.ok_or(UnavailableReason::Architecture)?;
         let layout = Layout::new(1, target.descriptors);
-        let ring = Ring::create("kvmeter_reads", RING).map_err(no_memory)?;
-        let scratch = Scratch::create("kvmeter_scratch", SCRATCH).map_err(no_memory)?;
-        let counters =
-            SharedMemory::create("kvmeter_counters", counter::BYTES).map_err(no_memory)?;
-        let slots =
-            SharedMemory::create("kvmeter_slots", layout.slots_bytes()).map_err(no_memory)?;
+        let ring = Ring::create("kvmeter_reads", RING)?;
+        let scratch = Scratch::create("kvmeter_scratch", SCRATCH)?;
+        let counters = SharedMemory::create("kvmeter_counters", counter::BYTES)?;
+        let slots = SharedMemory::create("kvmeter_slots", layout.slots_bytes())?;
         let plan = CapturePlan {
             base: ProgramPlan {
                 identity,

@@ -1,41 +1,11 @@
 //! The log-linear histogram that the kernel side fills and user space reads.
 
-/// Sub-buckets of a power of two: a bucket is at most 1/128 (0.8 %) of its value wide.
-const PRECISION_BITS: u32 = 7;
-/// Longer times are counted in the last bucket: 2^36 ns is 68 s.
-const LARGEST_BITS: u32 = 36;
-pub(crate) const LARGEST_NS: u64 = (1 << LARGEST_BITS) - 1;
+use bpf::LogLinear;
+
+/// A bucket is at most 1/128 (0.8 %) of its value wide.
+pub(crate) const KIND: LogLinear = LogLinear::new(7);
 /// Buckets of a histogram.
-pub(crate) const BUCKETS: usize =
-    ((LARGEST_BITS - PRECISION_BITS - 1) as usize * (1 << PRECISION_BITS)) + (2 << PRECISION_BITS);
-
-/// The shifts by which the kernel side halves a value until it fits a
-/// power of two's sub-buckets, largest first, each with the smallest value to be
-/// shifted: a binary search for the highest bit.
-pub(crate) const SHIFTS: [(i32, i32); 5] =
-    [(16, 1 << 23), (8, 1 << 15), (4, 1 << 11), (2, 1 << 9), (1, 1 << 8)];
-pub(crate) const SUB_BUCKETS_LOG2: i32 = PRECISION_BITS as i32;
-
-/// The bucket of a value, as the kernel side computes it.
-#[cfg(test)]
-fn bucket_of(nanoseconds: u64) -> usize {
-    let mut value = nanoseconds.min(LARGEST_NS);
-    let mut shift = 0;
-    for (by, from) in SHIFTS {
-        if value >= from as u64 {
-            value >>= by;
-            shift += by as usize;
-        }
-    }
-    (shift << SUB_BUCKETS_LOG2) + value as usize
-}
-
-/// The values that a bucket counts: the lowest, and how many of them.
-fn range_of(bucket: usize) -> (u64, u64) {
-    let shift = (bucket >> PRECISION_BITS).saturating_sub(1);
-    let value = bucket - (shift << PRECISION_BITS);
-    ((value as u64) << shift, 1 << shift)
-}
+pub(crate) const BUCKETS: usize = KIND.buckets();
 
 /// Times in nanoseconds, each known to 0.8 %; above 68 s they are counted as 68 s.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +52,7 @@ impl Histogram {
     /// width in nanoseconds, count. For merging into another kind of histogram.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         self.counts.iter().enumerate().filter(|(_, n)| **n > 0).map(|(bucket, n)| {
-            let (low, width) = range_of(bucket);
+            let (low, width) = KIND.range_of(bucket);
             (low, width, *n)
         })
     }
@@ -93,26 +63,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_lies_in_its_bucket_and_buckets_touch() {
-        let mut expected_low = 0;
-        for bucket in 0..BUCKETS {
-            let (low, width) = range_of(bucket);
-            assert_eq!(low, expected_low, "bucket {bucket}");
-            assert_eq!(bucket_of(low), bucket);
-            assert_eq!(bucket_of(low + width - 1), bucket);
-            assert!(width == 1 || width * 100 <= low, "bucket {bucket} is wider than 1 %");
-            expected_low = low + width;
-        }
-        assert_eq!(expected_low, LARGEST_NS + 1);
-        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
-    }
-
-    #[test]
     fn quantiles_of_known_values() {
         let mut histogram = Histogram::empty();
         assert_eq!((histogram.quantile_ns(0.5), histogram.mean_ns()), (None, None));
         for value in 1..=100_000u64 {
-            histogram.counts[bucket_of(value)] += 1;
+            histogram.counts[KIND.bucket_of(value)] += 1;
             histogram.sum_ns += value;
         }
         for (quantile, truth) in [(0.0, 1.0), (0.5, 50_000.0), (0.99, 99_000.0), (1.0, 100_000.0)] {

@@ -26,8 +26,6 @@
 //! capabilities `CAP_BPF` and `CAP_PERFMON`, or root.
 
 mod arch;
-mod asm;
-mod btf;
 mod capture;
 mod histogram;
 mod layout;
@@ -40,6 +38,7 @@ mod tracer;
 mod unavailable;
 
 pub use arch::name_of;
+pub use bpf::BpfError;
 pub use capture::{LostReads, ReadCapture, SocketRead};
 pub use histogram::Histogram;
 pub use snapshot::Snapshot;

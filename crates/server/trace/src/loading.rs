@@ -1,13 +1,11 @@
 //! Putting a pair of programs, at the entry and the exit of system calls, into the kernel.
 
-use crate::asm::{AssembleError, Instruction};
-use crate::btf;
+use bpf::asm::{AssembleError, Instruction};
+use bpf::{Attached, BpfError, Btf, Program, SharedMemory};
+
 use crate::layout::slot;
-use crate::sys::{Attached, Program, SharedMemory};
 use crate::target::Target;
-use crate::unavailable::{UnavailableReason, reason_for};
-use std::fs;
-use std::io;
+use crate::unavailable::UnavailableReason;
 use std::sync::atomic::Ordering;
 
 /// Programs at the entry and at the exit of every system call.
@@ -20,49 +18,19 @@ type Assembled = Result<Vec<Instruction>, AssembleError>;
 
 impl Pair {
     /// Each with its name in the kernel.
-    pub fn load(
-        entry: (&str, Assembled),
-        exit: (&str, Assembled),
-    ) -> Result<Pair, UnavailableReason> {
-        let [entry_point, exit_point] = tracepoints()?;
+    pub fn load(entry: (&str, Assembled), exit: (&str, Assembled)) -> Result<Pair, BpfError> {
+        let types = Btf::of_kernel()?;
         let load = |tracepoint, (name, program): (&str, Assembled)| {
-            let program =
-                program.map_err(|error| UnavailableReason::Rejected { log: error.to_string() })?;
-            Program::load(name, tracepoint, &program)
-                .map_err(|(error, log)| reason_for("loading a BPF program", &error, log))
+            Program::load(name, &types.tracepoint(tracepoint)?, program)
         };
-        Ok(Pair { entry: load(entry_point, entry)?, exit: load(exit_point, exit)? })
+        Ok(Pair { entry: load("sys_enter", entry)?, exit: load("sys_exit", exit)? })
     }
 
     /// Lets both run until the result is dropped.
-    pub fn attach(&self) -> Result<[Attached; 2], UnavailableReason> {
-        let attach = |program: &Program| {
-            program
-                .attach()
-                .map_err(|error| reason_for("attaching to a tracepoint", &error, String::new()))
-        };
+    pub fn attach(&self) -> Result<[Attached; 2], BpfError> {
         // The exit last: a request is never begun that could not be ended.
-        Ok([attach(&self.entry)?, attach(&self.exit)?])
+        Ok([self.entry.attach()?, self.exit.attach()?])
     }
-}
-
-/// The type numbers of the two tracepoints.
-fn tracepoints() -> Result<[u32; 2], UnavailableReason> {
-    let no_types = |detail: String| UnavailableReason::NoTypes { detail };
-    let types =
-        fs::read(btf::VMLINUX).map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
-    let names = ["btf_trace_sys_enter", "btf_trace_sys_exit"];
-    let [entry, exit] = btf::find(&types, btf::KIND_TYPEDEF, names)
-        .map_err(|error| no_types(format!("{}: {error}", btf::VMLINUX)))?;
-    Ok([
-        entry.ok_or(UnavailableReason::NoTracepoint("sys_enter"))?,
-        exit.ok_or(UnavailableReason::NoTracepoint("sys_exit"))?,
-    ])
-}
-
-/// What the kernel answered when it was to give memory to programs.
-pub(crate) fn no_memory(error: io::Error) -> UnavailableReason {
-    reason_for("making shared memory", &error, String::new())
 }
 
 /// Marks the sockets that a process has, after its programs are attached, so that no connection is

@@ -8,21 +8,12 @@
 pub(crate) mod capture;
 
 use crate::arch::{Registers, Role, calls_of};
-use crate::asm::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
-use crate::asm::{Alu, AssembleError, Assembler, Instruction, Label, Size, When};
-use crate::histogram::{BUCKETS, LARGEST_NS, SHIFTS, SUB_BUCKETS_LOG2};
-use crate::layout::{BLOCK, Layout, SYSCALLS, slot, tally};
+use bpf::asm::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+use bpf::asm::{Alu, AssembleError, Assembler, Instruction, Label, Reg, Size, When};
+use bpf::helper;
 
-/// Numbers of the kernel's helper functions.
-mod helper {
-    pub const MAP_LOOKUP_ELEM: i32 = 1;
-    pub const KTIME_GET_NS: i32 = 5;
-    pub const GET_SMP_PROCESSOR_ID: i32 = 8;
-    pub const GET_CURRENT_PID_TGID: i32 = 14;
-    pub const PROBE_READ_USER: i32 = 112;
-    pub const GET_NS_CURRENT_PID_TGID: i32 = 120;
-    pub const RINGBUF_OUTPUT: i32 = 130;
-}
+use crate::histogram::{BUCKETS, KIND};
+use crate::layout::{BLOCK, Layout, SYSCALLS, slot, tally};
 
 /// How the programs recognise the traced process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +80,7 @@ impl<'a> Writer<'a> {
     }
 
     /// `*(base + offset) += R2`; R1 may be the base and is kept.
-    fn add_r2(&mut self, base: crate::asm::Reg, offset: i16) {
+    fn add_r2(&mut self, base: Reg, offset: i16) {
         if self.plan.layout.shared {
             self.a.atomic_add(base, offset, R2);
         } else {
@@ -99,7 +90,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn add_one(&mut self, base: crate::asm::Reg, offset: i16) {
+    fn add_one(&mut self, base: Reg, offset: i16) {
         self.a.alu(Alu::Move, R2, 1);
         self.add_r2(base, offset);
     }
@@ -210,28 +201,14 @@ pub(crate) fn at_entry(plan: &ProgramPlan) -> Result<Vec<Instruction>, AssembleE
 
 /// Counts the time in R0 (ns) in the histogram and in the sum.
 fn record_r0(w: &mut Writer<'_>) {
-    let [positive, small] = std::array::from_fn(|_| w.a.label());
+    let positive = w.a.label();
     // The clocks of two CPUs may differ by a little.
     w.a.jump_if(When::AtLeastSigned, R0, 0, positive);
     w.a.alu(Alu::Move, R0, 0);
     w.a.place(positive);
     w.a.alu(Alu::Move, R2, R0);
     w.add_r2(R8, tally::SUM_NS);
-    w.a.constant(R1, LARGEST_NS);
-    w.a.jump_if(When::Below, R0, R1, small);
-    w.a.alu(Alu::Move, R0, R1);
-    w.a.place(small);
-    // R1 = shift, then the bucket: (shift << sub-buckets) + (value >> shift)
-    w.a.alu(Alu::Move, R1, 0);
-    for (by, from) in SHIFTS {
-        let stays = w.a.label();
-        w.a.jump_if(When::Below, R0, from, stays);
-        w.a.alu(Alu::ShiftRight, R0, by);
-        w.a.alu(Alu::Add, R1, by);
-        w.a.place(stays);
-    }
-    w.a.alu(Alu::ShiftLeft, R1, SUB_BUCKETS_LOG2);
-    w.a.alu(Alu::Add, R1, R0);
+    KIND.find_bucket(&mut w.a);
     // Unreachable; required by the verifier.
     w.a.jump_if(When::AtLeast, R1, BUCKETS as i32, w.done);
     w.add_one_at_r1(tally::HISTOGRAM);

@@ -1,5 +1,7 @@
 //! Facts about a process that tracing needs.
 
+use bpf::BpfError;
+
 use crate::programs::Identity;
 use crate::sys;
 use crate::unavailable::UnavailableReason;
@@ -26,10 +28,10 @@ pub(crate) struct Target {
 
 fn denied_or(pid: u32, action: &'static str, error: &io::Error) -> UnavailableReason {
     match error.kind() {
-        ErrorKind::PermissionDenied => UnavailableReason::Privilege {
+        ErrorKind::PermissionDenied => UnavailableReason::Bpf(BpfError::Privilege {
             action,
             capabilities: "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search",
-        },
+        }),
         _ => UnavailableReason::NoProcess(pid),
     }
 }
@@ -112,7 +114,7 @@ fn elf_class(folder: &Path) -> io::Result<u8> {
 
 /// How the programs recognise process `pid` of the namespace that this process is in.
 pub(crate) fn identity(pid: u32) -> Result<Identity, UnavailableReason> {
-    let failed = |error: io::Error| UnavailableReason::Kernel {
+    let failed = |error: io::Error| BpfError::Kernel {
         step: "reading the process namespace",
         error: error.to_string(),
     };

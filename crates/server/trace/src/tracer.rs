@@ -1,13 +1,15 @@
 //! Loads the programs, attaches them to their tracepoints, reads their counts.
 
+use bpf::{Attached, BpfError, RunTime, SharedMemory};
+
 use crate::arch;
 use crate::layout::Layout;
-use crate::loading::{Pair, mark_sockets, no_memory};
+use crate::loading::{Pair, mark_sockets};
 use crate::programs::{self, Identity, ProgramPlan};
 use crate::snapshot::Snapshot;
-use crate::sys::{self, Attached, Program, RunTime, SharedMemory};
+use crate::sys;
 use crate::target::{self, Target};
-use crate::unavailable::{UnavailableReason, reason_for, reason_for_all};
+use crate::unavailable::UnavailableReason;
 use std::os::fd::OwnedFd;
 
 const ENTRY: &str = "kvmeter_entry";
@@ -32,9 +34,8 @@ struct Loaded {
 impl Loaded {
     fn load(identity: Identity, layout: Layout) -> Result<Loaded, UnavailableReason> {
         let registers = arch::REGISTERS.ok_or(UnavailableReason::Architecture)?;
-        let memory = |name, bytes| SharedMemory::create(name, bytes).map_err(no_memory);
-        let tallies = memory("kvmeter_tallies", layout.tallies_bytes())?;
-        let slots = memory("kvmeter_slots", layout.slots_bytes())?;
+        let tallies = SharedMemory::create("kvmeter_tallies", layout.tallies_bytes())?;
+        let slots = SharedMemory::create("kvmeter_slots", layout.slots_bytes())?;
         let plan = ProgramPlan {
             identity,
             layout,
@@ -56,7 +57,7 @@ impl Loaded {
 pub fn available() -> Result<(), UnavailableReason> {
     // No process has the number 0.
     let loaded = Loaded::load(target::identity(0)?, Layout::new(1, 0))?;
-    loaded.programs.attach().map(drop)
+    Ok(loaded.programs.attach().map(drop)?)
 }
 
 /// Number and name of all BPF programs in the kernel, whoever loaded them; those of
@@ -65,7 +66,7 @@ pub fn available() -> Result<(), UnavailableReason> {
 /// # Errors
 /// As of [`available`].
 pub fn loaded_programs() -> Result<Vec<(u32, String)>, UnavailableReason> {
-    sys::list_programs().map_err(|error| reason_for_all("list BPF programs", &error))
+    Ok(bpf::list_programs()?)
 }
 
 impl Tracer {
@@ -113,18 +114,13 @@ impl Tracer {
     /// # Errors
     /// A kernel before 5.8, or no `CAP_SYS_ADMIN`, which this alone takes.
     pub fn watch_cost(&self) -> Result<CostWatch, UnavailableReason> {
-        let switch = sys::enable_statistics()
-            .map_err(|error| reason_for_all("have BPF programs timed", &error))?;
+        let switch = bpf::enable_statistics()?;
         Ok(CostWatch { _switch: switch, start: self.run_times()? })
     }
 
-    fn run_times(&self) -> Result<[RunTime; 2], UnavailableReason> {
-        let run_time = |program: &Program| {
-            program
-                .run_time()
-                .map_err(|error| reason_for("reading run times", &error, String::new()))
-        };
-        Ok([run_time(&self.loaded.programs.entry)?, run_time(&self.loaded.programs.exit)?])
+    fn run_times(&self) -> Result<[RunTime; 2], BpfError> {
+        let Pair { entry, exit } = &self.loaded.programs;
+        Ok([entry.run_time()?, exit.run_time()?])
     }
 }
 
@@ -204,7 +200,7 @@ mod tests {
     #[test]
     fn every_form_of_the_programs_passes_the_verifier_and_counts_alike() {
         if let Err(why) = available() {
-            assert!(!matches!(why, UnavailableReason::Rejected { .. }), "{why}");
+            assert!(!matches!(why, UnavailableReason::Bpf(BpfError::Rejected { .. })), "{why}");
             eprintln!("SKIPPED: {why}");
             return;
         }

@@ -1,13 +1,7 @@
 //! Why a process cannot be traced here, and what to do about it.
 
-use std::fs;
-use std::io;
-
+use bpf::BpfError;
 use model::Unavailable;
-
-const CAP_SYS_ADMIN: u32 = 21;
-const CAP_PERFMON: u32 = 38;
-const CAP_BPF: u32 = 39;
 
 /// Why system calls cannot be traced here. As an [`Unavailable`] it has a remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,106 +9,27 @@ const CAP_BPF: u32 = 39;
 pub enum UnavailableReason {
     #[error("this processor architecture's system call registers are not known")]
     Architecture,
-    /// `capabilities` would suffice, in the form of setcap(8).
-    #[error("no privilege to {action}")]
-    Privilege { action: &'static str, capabilities: &'static str },
-    /// Under lockdown=integrity the programs run; this is the stricter mode.
-    #[error("bpf(2) is refused while the kernel is locked down for confidentiality")]
-    Lockdown,
-    #[error("bpf(2) is refused although the capabilities are there")]
-    Forbidden,
-    #[error("this kernel has no bpf(2)")]
-    NoBpf,
-    #[error("this kernel offers no type information: {detail}")]
-    NoTypes { detail: String },
-    #[error("this kernel has no tracepoint {0}")]
-    NoTracepoint(&'static str),
-    #[error("the kernel rejected a program: {log}")]
-    Rejected { log: String },
+    #[error(transparent)]
+    Bpf(#[from] BpfError),
     #[error("there is no process {0}")]
     NoProcess(u32),
     #[error("process {0} runs 32-bit code, whose system calls have other numbers")]
     ThirtyTwoBit(u32),
-    #[error("{step} failed: {error}")]
-    Kernel { step: &'static str, error: String },
 }
 
 impl From<UnavailableReason> for Unavailable {
     fn from(reason: UnavailableReason) -> Unavailable {
         let remedy = match &reason {
             UnavailableReason::Architecture => "run the server on x86-64 or Arm (64-bit)",
-            UnavailableReason::Privilege { capabilities, .. } => &format!(
-                "run as root or give the program the capabilities: \
-                 setcap {capabilities}+ep FILE"
-            ),
-            UnavailableReason::Lockdown => {
+            UnavailableReason::Bpf(BpfError::Lockdown) => {
                 "start the machine without lockdown=confidentiality, or preload the \
                  timing library into the server instead"
             }
-            UnavailableReason::Forbidden => {
-                "a container's system call filter or user namespace stands in the way: \
-                 run on the host, or start the container privileged"
-            }
-            UnavailableReason::NoBpf => {
-                "use a kernel with CONFIG_BPF_SYSCALL=y, version 5.8 or later"
-            }
-            UnavailableReason::NoTypes { .. } => {
-                "use a kernel with CONFIG_DEBUG_INFO_BTF=y and /sys mounted"
-            }
-            UnavailableReason::NoTracepoint(_) => "use a kernel with CONFIG_FTRACE_SYSCALLS=y",
-            UnavailableReason::Rejected { .. } => {
-                "this is a defect: report it with the kernel's version"
-            }
+            UnavailableReason::Bpf(error) => &error.remedy(),
             UnavailableReason::NoProcess(_) => "check the process number, as seen in this /proc",
             UnavailableReason::ThirtyTwoBit(_) => "trace a 64-bit build of the server",
-            UnavailableReason::Kernel { .. } => {
-                "check the limits on descriptors (ulimit -n) and, before Linux 5.11, \
-                 on locked memory (ulimit -l unlimited)"
-            }
         };
         Unavailable::new(reason.to_string(), remedy)
-    }
-}
-
-/// The reason for the kernel's error in a step of loading.
-pub(crate) fn reason_for(step: &'static str, error: &io::Error, log: String) -> UnavailableReason {
-    match error.raw_os_error() {
-        Some(libc::ENOSYS) => UnavailableReason::NoBpf,
-        Some(libc::EPERM | libc::EACCES) if log.is_empty() => {
-            let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-            let lockdown = fs::read_to_string("/sys/kernel/security/lockdown");
-            refusal(&status, &lockdown.unwrap_or_default())
-        }
-        Some(libc::EACCES | libc::EINVAL) if !log.is_empty() => UnavailableReason::Rejected { log },
-        _ => UnavailableReason::Kernel { step, error: error.to_string() },
-    }
-}
-
-/// The reason for the kernel's error in a query about all BPF programs.
-pub(crate) fn reason_for_all(action: &'static str, error: &io::Error) -> UnavailableReason {
-    match error.raw_os_error() {
-        Some(libc::EPERM) => UnavailableReason::Privilege { action, capabilities: "cap_sys_admin" },
-        _ => reason_for(action, error, String::new()),
-    }
-}
-
-/// Why bpf(2) was refused, from `/proc/self/status` and the lockdown file.
-fn refusal(status: &str, lockdown: &str) -> UnavailableReason {
-    let effective = status
-        .lines()
-        .find_map(|line| line.strip_prefix("CapEff:"))
-        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
-        .unwrap_or(0);
-    let has = |capability: u32| effective >> capability & 1 == 1;
-    if !(has(CAP_SYS_ADMIN) || has(CAP_BPF) && has(CAP_PERFMON)) {
-        return UnavailableReason::Privilege {
-            action: "load BPF programs",
-            capabilities: "cap_bpf,cap_perfmon",
-        };
-    }
-    match lockdown.contains("[confidentiality]") {
-        true => UnavailableReason::Lockdown,
-        false => UnavailableReason::Forbidden,
     }
 }
 
@@ -123,34 +38,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusal_names_the_missing_privilege() {
-        let status = |mask: &str| format!("Name:\tx\nCapEff:\t{mask}\n");
-        let none = status("0000000000000000");
-        let both = status("000000c000000000");
-        let only_bpf = status("0000008000000000");
-        let locked = "none integrity [confidentiality]\n";
-        let unlocked = "[none] integrity confidentiality\n";
-        for short in [refusal(&none, locked), refusal(&only_bpf, unlocked)] {
-            let remedy = Unavailable::from(short).remedy;
-            assert!(remedy.contains("setcap cap_bpf,cap_perfmon+ep"), "{remedy}");
-        }
-        assert_eq!(refusal(&both, unlocked), UnavailableReason::Forbidden);
-        assert_eq!(refusal(&both, ""), UnavailableReason::Forbidden);
-        assert_eq!(refusal(&both, locked), UnavailableReason::Lockdown);
-    }
-
-    #[test]
-    fn kernel_answers_become_reasons_with_a_way_out() {
-        let of = |code: i32, log: &str| {
-            reason_for("step", &io::Error::from_raw_os_error(code), log.to_owned())
-        };
-        assert_eq!(of(libc::ENOSYS, ""), UnavailableReason::NoBpf);
-        assert_eq!(
-            of(libc::EACCES, "R1 bad"),
-            UnavailableReason::Rejected { log: "R1 bad".to_owned() }
-        );
-        assert!(matches!(of(libc::EMFILE, ""), UnavailableReason::Kernel { step: "step", .. }));
-        let shown = Unavailable::from(UnavailableReason::NoBpf).to_string();
+    fn the_kernels_reasons_have_their_remedy() {
+        let shown = Unavailable::from(UnavailableReason::from(BpfError::NoBpf)).to_string();
         assert!(shown.contains("bpf(2)") && shown.contains("CONFIG_BPF_SYSCALL"), "{shown}");
+        let locked = Unavailable::from(UnavailableReason::from(BpfError::Lockdown)).to_string();
+        assert!(locked.contains("timing library"), "{locked}");
     }
 }

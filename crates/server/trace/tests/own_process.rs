@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
-use syscall_trace::{Snapshot, Tracer, UnavailableReason};
+use syscall_trace::{BpfError, Snapshot, Tracer, UnavailableReason};
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -22,7 +22,7 @@ fn trace_self() -> Option<(MutexGuard<'static, ()>, Tracer)> {
         Ok(()) => Some((guard, Tracer::attach(std::process::id()).unwrap())),
         // A defect of the programs is no reason to skip.
         Err(why) => {
-            assert!(!matches!(why, UnavailableReason::Rejected { .. }), "{why}");
+            assert!(!matches!(why, UnavailableReason::Bpf(BpfError::Rejected { .. })), "{why}");
             eprintln!("SKIPPED: {why}");
             None
         }

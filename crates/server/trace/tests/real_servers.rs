@@ -13,7 +13,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
-use syscall_trace::{Snapshot, Tracer, UnavailableReason, name_of};
+use syscall_trace::{BpfError, Snapshot, Tracer, UnavailableReason, name_of};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -104,7 +104,7 @@ fn possible() -> bool {
         Ok(()) => true,
         // A defect of the programs is no reason to skip.
         Err(why) => {
-            assert!(!matches!(why, UnavailableReason::Rejected { .. }), "{why}");
+            assert!(!matches!(why, UnavailableReason::Bpf(BpfError::Rejected { .. })), "{why}");
             eprintln!("SKIPPED: {why}");
             false
         }

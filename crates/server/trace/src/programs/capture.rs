@@ -4,10 +4,12 @@
 //! A slot has its state in the low [`STATE_BITS`] bits and above them how many bytes were read from
 //! the connection, so that a copy that was lost leaves a gap of known length.
 
-use super::{ProgramPlan, Writer, helper};
+use super::{ProgramPlan, Writer};
 use crate::arch::{Call, Role, calls_of};
-use crate::asm::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
-use crate::asm::{Alu, AssembleError, Instruction, Label, Size, When};
+use bpf::asm::Reg::{R0, R1, R2, R3, R4, R6, R7, R8, R9, R10};
+use bpf::asm::{Alu, AssembleError, Instruction, Label, Size, When};
+use bpf::helper;
+
 use crate::layout::slot;
 
 /// Parameters of the programs; of the layout, the tallies are the two of [`counter`].

@@ -1,8 +1,8 @@
 //! A ring of records that programs in the kernel write and this process reads,
 //! `Documentation/bpf/ringbuf.rst`.
 
-use super::{MapCreate, command};
-use super::{bpf_descriptor, kernel_name};
+use super::{MapCreate, create_map, kernel_name, no_memory};
+use crate::error::BpfError;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -17,7 +17,7 @@ const RECORD_HEADER: usize = 8;
 
 /// One consumer reads it. The kernel maps the records twice in a row, so that one that goes over
 /// the end is contiguous too.
-pub(crate) struct Ring {
+pub struct Ring {
     descriptor: OwnedFd,
     bytes: usize,
     page: usize,
@@ -33,22 +33,23 @@ unsafe impl Send for Ring {}
 
 impl Ring {
     /// A ring of `bytes`, a power of two and a multiple of a page.
-    pub fn create(name: &str, bytes: usize) -> io::Result<Ring> {
+    pub fn create(name: &str, bytes: usize) -> Result<Ring, BpfError> {
         let mut attributes = MapCreate {
             map_type: MAP_TYPE_RINGBUF,
             max_entries: bytes as u32,
             map_name: kernel_name(name),
             ..MapCreate::default()
         };
-        let descriptor = bpf_descriptor(command::MAP_CREATE, &mut attributes)?;
+        let descriptor = create_map(&mut attributes)?;
         // SAFETY: reads a constant of the system.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
-        let consumer = map(&descriptor, 0, page, libc::PROT_READ | libc::PROT_WRITE)?;
+        let consumer = map(&descriptor, 0, page, libc::PROT_READ | libc::PROT_WRITE)
+            .map_err(|error| no_memory(&error))?;
         let producer = match map(&descriptor, page, page + 2 * bytes, libc::PROT_READ) {
             Ok(producer) => producer,
             Err(error) => {
                 unmap(consumer, page);
-                return Err(error);
+                return Err(no_memory(&error));
             }
         };
         Ok(Ring { descriptor, bytes, page, consumer, producer })

@@ -1,7 +1,7 @@
 //! A small assembler of BPF instructions with labels.
 //!
-//! The programs of this crate have about a hundred instructions each, so
-//! they are written here instead of being compiled from C: building needs no
+//! The programs of kvmeter have about a hundred instructions each, so
+//! they are written with it instead of being compiled from C: building needs no
 //! clang and no linker, and what runs in the kernel can be read in one file.
 //! Encoding: `Documentation/bpf/standardization/instruction-set.rst` of Linux.
 
@@ -27,7 +27,8 @@ pub enum Reg {
     R2,
     R3,
     R4,
-    R6 = 6,
+    R5,
+    R6,
     R7,
     R8,
     R9,
@@ -87,7 +88,9 @@ pub enum When {
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub enum Size {
+    /// 4 bytes
     Word = 0x00,
+    /// 8 bytes
     Double = 0x18,
 }
 
@@ -166,7 +169,12 @@ impl Assembler {
 
     /// `*(base + offset) = source`, 8 bytes.
     pub fn store(&mut self, base: Reg, offset: i16, source: Reg) {
-        let code = CLASS_STORE | MODE_MEMORY | Size::Double as u8;
+        self.store_sized(Size::Double, base, offset, source);
+    }
+
+    /// `*(base + offset) = source`, the low bytes of it.
+    pub fn store_sized(&mut self, size: Size, base: Reg, offset: i16, source: Reg) {
+        let code = CLASS_STORE | MODE_MEMORY | size as u8;
         self.push(code, base, source as u8, offset, 0);
     }
 
@@ -277,6 +285,7 @@ mod tests {
         a.load(Size::Double, Reg::R7, Reg::R6, 8);
         a.load(Size::Word, Reg::R9, Reg::R1, 112);
         a.store(Reg::R9, -8, Reg::R0);
+        a.store_sized(Size::Word, Reg::R10, -4, Reg::R5);
         a.atomic_add(Reg::R1, 16, Reg::R2);
         a.call(14);
         let program = a.finish().unwrap();
@@ -288,6 +297,7 @@ mod tests {
                 [0x79, 0x67, 8, 0, 0, 0, 0, 0],
                 [0x61, 0x19, 112, 0, 0, 0, 0, 0],
                 [0x7b, 0x09, 0xf8, 0xff, 0, 0, 0, 0],
+                [0x63, 0x5a, 0xfc, 0xff, 0, 0, 0, 0],
                 [0xdb, 0x21, 16, 0, 0, 0, 0, 0],
                 [0x85, 0x00, 0, 0, 14, 0, 0, 0],
             ]
