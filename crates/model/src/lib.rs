@@ -11,6 +11,7 @@ pub mod distribution;
 mod expiry;
 pub mod figures;
 pub mod histogram;
+mod kernel_counts;
 mod latency_scope;
 mod load;
 mod machine;
@@ -38,6 +39,10 @@ pub use bucket_sum::BucketSum;
 pub use design::Design;
 pub use distribution::Distribution;
 pub use expiry::Expiry;
+pub use kernel_counts::{
+    BlockOperation, KernelBucket, KernelCounts, KernelHistogram, KernelQuantity, MissingCounts,
+    TcpFigures,
+};
 pub use latency_scope::LatencyScope;
 pub use load::{Arrivals, ConnectionConfig, Engine, LoadShape, Pacing, StopCondition};
 pub use machine::{Fact, Machine};

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::KernelCounts;
+
 /// What interrupts a thread for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -63,6 +65,8 @@ pub struct RunProfile {
     pub lost: u64,
     /// The longest first.
     pub stacks: Vec<Stack>,
+    /// What was counted inside the kernel meanwhile; none in a file of a kvmeter that did not.
+    pub counts: Option<KernelCounts>,
 }
 
 /// The processes of a profile with one state.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use model::{ProfiledSide, RunProfile, SampleClock, Stack, cpu_list};
 
 use crate::error::ProfileError;
+use crate::kernel::KernelPrograms;
 use crate::off_cpu::{OffCpu, SwitchEvent, SwitchKind};
 use crate::record::PerfRecord;
 use crate::stacks::SampledProcess;
@@ -19,6 +20,7 @@ use crate::symbols::KernelSymbols;
 use crate::sys::{
     EventKind, REGISTER_COUNT, RecordRing, SampleEvent, Trigger, monotonic, own_thread,
 };
+use crate::tcp::Connections;
 use crate::unwind::Files;
 
 /// How often the rings are emptied: they hold some seconds.
@@ -103,6 +105,7 @@ fn empty(frequency: u64) -> RunProfile {
         operations: 0,
         lost: 0,
         stacks: Vec::new(),
+        counts: None,
     }
 }
 
@@ -121,6 +124,8 @@ struct Sampling {
     looked: u64,
     files: Files,
     lost: u64,
+    programs: KernelPrograms,
+    connections: Connections,
 }
 
 impl Sampling {
@@ -145,6 +150,9 @@ impl Sampling {
             false => Vec::new(),
         };
         let mut files = Files::new();
+        // The programs are loaded before the events begin, which need nearly no time to begin.
+        let connections = Connections::new(&targets);
+        let programs = KernelPrograms::start(&targets, &[caller, own_thread()]);
         let processes = targets.into_iter().map(|Target { pid, side, name }| {
             (pid, SampledProcess::new(pid, side, name, &mut files))
         });
@@ -164,6 +172,8 @@ impl Sampling {
             looked: 0,
             files,
             lost: 0,
+            programs,
+            connections,
         })
     }
 
@@ -172,7 +182,10 @@ impl Sampling {
         while !stop.load(Ordering::Relaxed) {
             thread::sleep(LOOK);
             self.take();
+            self.connections.look_if_due();
         }
+        let programs = std::mem::take(&mut self.programs);
+        let mut counts = programs.end();
         for event in &self.events {
             // One that cannot be stopped ends with its descriptor.
             let _ = event.switch(false);
@@ -180,7 +193,8 @@ impl Sampling {
         let seconds = began.elapsed().as_secs_f64();
         self.take();
         self.off_cpu.process(u64::MAX);
-        self.end(seconds)
+        std::mem::take(&mut self.connections).end(&mut counts);
+        RunProfile { counts: Some(counts), ..self.end(seconds) }
     }
 
     fn take(&mut self) {

@@ -1,4 +1,4 @@
-//! perf_event_open(2) and its ring of records. All unsafe code of the crate is here.
+//! perf_event_open(2) with its ring of records, and sock_diag(7). All unsafe code of the crate is here.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -251,5 +251,52 @@ impl Drop for RecordRing {
     fn drop(&mut self) {
         // SAFETY: exactly the mapping made above; no borrow outlives its owner.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.page + self.bytes) };
+    }
+}
+
+/// A socket on which the kernel lists sockets, `sock_diag(7)`.
+pub(crate) struct SocketLister(OwnedFd);
+
+/// A kernel that does not answer is not waited for: an answer takes microseconds.
+const ANSWER_LIMIT_S: libc::time_t = 2;
+
+impl SocketLister {
+    pub fn open() -> io::Result<SocketLister> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        // SAFETY: takes numbers alone.
+        let descriptor = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_SOCK_DIAG) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor without another owner.
+        let lister = SocketLister(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        let limit = libc::timeval { tv_sec: ANSWER_LIMIT_S, tv_usec: 0 };
+        // SAFETY: a structure that outlives the call, with its own size.
+        done(unsafe {
+            libc::setsockopt(
+                descriptor,
+                libc::SOL_SOCKET,
+                libc::SO_RCVTIMEO,
+                (&raw const limit).cast(),
+                size_of::<libc::timeval>() as libc::socklen_t,
+            )
+        })?;
+        Ok(lister)
+    }
+
+    pub fn send(&self, request: &[u8]) -> io::Result<()> {
+        // SAFETY: a live buffer with its length; the kernel is where netlink sends by default.
+        let sent =
+            unsafe { libc::send(self.0.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// One datagram of answers.
+    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        // SAFETY: a live buffer, exclusively borrowed, with its length.
+        let received =
+            unsafe { libc::recv(self.0.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) };
+        let bytes = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        Ok(&buffer[..bytes.min(buffer.len())])
     }
 }

@@ -8,12 +8,15 @@ use rusqlite::Connection;
 use crate::error::RecordError;
 
 /// The tables of the schema.
-const TABLES: [&str; 19] = [
+const TABLES: [&str; 23] = [
     "design",
     "execution",
     "fact",
     "failure",
     "harness",
+    "kernel_bucket",
+    "kernel_histogram",
+    "kernel_missing",
     "latency",
     "note",
     "planned",
@@ -28,6 +31,7 @@ const TABLES: [&str; 19] = [
     "setting",
     "stack",
     "stream",
+    "tcp",
 ];
 
 /// Refuses views, virtual tables and computed columns; where the file will be written to

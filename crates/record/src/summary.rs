@@ -2,8 +2,8 @@
 
 use model::figures::{FIGURES, figures_us};
 use model::{
-    Distribution, Execution, LatencyClock, LatencyScope, LoopKind, Phase, Reading, Run, RunProfile,
-    StackSet,
+    Distribution, Execution, KernelCounts, KernelHistogram, LatencyClock, LatencyScope, LoopKind,
+    Phase, Reading, Run, RunProfile, StackSet, TcpFigures,
 };
 use serde_json::{Map, Value, json};
 
@@ -133,6 +133,45 @@ fn profile(profile: &RunProfile) -> Value {
         "operations": profile.operations,
         "lost": profile.lost,
         "processes": profile.sets().iter().map(set).collect::<Vec<_>>(),
+        "kernel_counts": profile.counts.as_ref().map(kernel_counts),
+    })
+}
+
+/// What was counted inside the kernel, with the buckets that are not empty.
+fn kernel_counts(counts: &KernelCounts) -> Value {
+    let histogram = |histogram: &KernelHistogram| {
+        json!({
+            "quantity": histogram.quantity,
+            "unit": histogram.quantity.unit(),
+            "subject": histogram.subject,
+            "side": histogram.side,
+            "operation": histogram.operation,
+            "count": histogram.count(),
+            "sum": histogram.sum(),
+            "p50": histogram.quantile(0.5),
+            "p99": histogram.quantile(0.99),
+            "buckets": histogram.buckets,
+        })
+    };
+    let tcp = |figures: &TcpFigures| {
+        json!({
+            "side": figures.side,
+            "process": figures.process,
+            "connections": figures.connections,
+            "retransmitted_segments": figures.retransmitted,
+            "median_rtt_us": figures.median_rtt_us,
+            "max_rtt_us": figures.max_rtt_us,
+            "mean_send_queue_bytes": figures.mean_send_queue,
+            "max_send_queue_bytes": figures.max_send_queue,
+            "mean_receive_queue_bytes": figures.mean_receive_queue,
+            "max_receive_queue_bytes": figures.max_receive_queue,
+        })
+    };
+    json!({
+        "histograms": counts.histograms.iter().map(histogram).collect::<Vec<_>>(),
+        "tcp": counts.connections.iter().map(tcp).collect::<Vec<_>>(),
+        "unavailable": counts.missing,
+        "lost": counts.lost,
     })
 }
 

@@ -1,14 +1,15 @@
 //! Writing executions and runs to the tables. Every function expects a transaction around it.
 //! Results files are shared, so passwords in addresses are masked.
 
+mod profile;
+
 use std::path::Path;
 
 use model::figures::figures_us;
-use model::{
-    Execution, LoopKind, Reading, ReadingValue, Run, RunLatency, RunProfile, RunSettings, masked,
-};
+use model::{Execution, LoopKind, Reading, ReadingValue, Run, RunLatency, RunSettings, masked};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Row, params};
 
+use self::profile::insert_profile;
 use crate::error::RecordError;
 use crate::names::name;
 
@@ -248,36 +249,6 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     }
     insert_samples(sql, key, run)?;
     run.profile.as_ref().map_or(Ok(()), |profile| insert_profile(sql, key, profile))
-}
-
-fn insert_profile(sql: &Connection, key: i64, profile: &RunProfile) -> rusqlite::Result<()> {
-    sql.execute(
-        "INSERT INTO profile VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![
-            key,
-            name(&profile.clock),
-            profile.frequency,
-            profile.kernel,
-            profile.seconds,
-            profile.operations,
-            profile.lost,
-        ],
-    )?;
-    let mut stack =
-        sql.prepare_cached("INSERT INTO stack VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
-    for (position, known) in profile.stacks.iter().enumerate() {
-        stack.execute(params![
-            key,
-            position,
-            name(&known.side),
-            masked(&known.process),
-            name(&known.state),
-            known.folded_frames(),
-            known.samples,
-            known.seconds,
-        ])?;
-    }
-    Ok(())
 }
 
 fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {

@@ -50,6 +50,16 @@ fn a_profile_is_written_and_drawn() {
     let page = html::page(&study);
     assert_eq!(page.matches("class=\"flame\"").count(), 2);
     assert!(page.contains("&lt;script&gt;: 100.00 %") && !page.contains("<title><script>"));
+    // A histogram of each quantity, at either width, with its values.
+    for (title, tip) in [
+        ("Waits for a CPU", "memcached, server: 68.0 % from 8.192 µs to 16.384 µs"),
+        ("Block device: latency", "&lt;vda&gt;, reads: 1.00 % from"),
+        ("Block device: size", "&lt;vda&gt;, reads: 100 % from 16.0 KiB to 32.0 KiB"),
+    ] {
+        assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
+        assert!(page.contains(tip), "{tip}");
+    }
+    assert!(!page.contains("<h3>Softirqs</h3>") && !page.contains("<vda>"));
     let runs: Vec<_> =
         study.iter().flat_map(|(e, runs)| runs.iter().map(move |run| (e, run))).collect();
     let style = report::terminal::Style { width: 1000, ..Default::default() };
@@ -59,6 +69,10 @@ fn a_profile_is_written_and_drawn() {
              kernel. The kernel works for: sendmsg 50 %.",
             "It lacked CPUs: 50 % of the time in which its threads could run",
             "no other figure includes it",
+            "Its threads waited 1000 times for a CPU, 70.1 ms in all: 14.0 µs at the median, 3.00 ms",
+            "The whole machine: ",
+            "100 reads, 10.0/s: half took 80.0 µs or more, 99 % at most 80.0 µs; 160 KiB/s in",
+            "No figures of softirqs: this kernel has no tracepoint softirq_entry.",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

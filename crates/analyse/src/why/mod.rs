@@ -1,6 +1,7 @@
-//! Sentences on where a run's time went, from the stacks of a pass after it. Each says what the
-//! samples show and no more: no cause that was not sampled.
+//! Sentences on where a run's time went, from the stacks of a pass after it and from what was counted
+//! inside the kernel. Each says what samples and counts show and no more.
 
+mod counts;
 mod kind;
 mod path;
 
@@ -27,6 +28,8 @@ pub struct ProcessAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhyAnswer {
     pub processes: Vec<ProcessAnswer>,
+    /// Of the whole machine: its block devices and softirqs.
+    pub machine: Vec<String>,
     /// How the pass differs from the measured run, and what it could not see.
     pub reservations: Vec<String>,
 }
@@ -50,10 +53,12 @@ pub fn answer(profile: &RunProfile, measured_ops_s: f64) -> WhyAnswer {
         if let Some(blocked) = of(ThreadState::Blocked) {
             sentences.extend(waits(blocked));
         }
+        sentences.extend(counts::of_process(profile, side, process));
         ProcessAnswer { side, process: process.to_owned(), sentences }
     });
     WhyAnswer {
         processes: processes.collect(),
+        machine: counts::of_machine(profile),
         reservations: reservations(profile, measured_ops_s),
     }
 }
@@ -160,5 +165,6 @@ fn reservations(profile: &RunProfile, measured_ops_s: f64) -> Vec<String> {
     if profile.lost > 0 {
         words.push(format!("{} samples had no room and are lost.", profile.lost));
     }
+    words.extend(counts::reservations(profile));
     words
 }

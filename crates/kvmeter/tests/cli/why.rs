@@ -72,6 +72,38 @@ fn client_and_server_are_profiled_after_the_run() {
     place.ok(&["report", "w.sqlite", "--html", "w.html"]);
     let page = std::fs::read_to_string(place.file("w.html")).unwrap();
     assert!(page.contains("class=\"flame\"") && page.contains("<title>event_base_loop: "));
+    counts_are_there_or_say_why_not(profile, &out, &page);
+}
+
+/// What was counted inside the kernel while memcached was loaded over TCP.
+fn counts_are_there_or_say_why_not(profile: &Value, out: &str, page: &str) {
+    let counts = &profile["kernel_counts"];
+    let missing = counts["unavailable"].as_array().unwrap();
+    for missing in missing {
+        let reason = missing["reason"].as_str().unwrap();
+        eprintln!("SKIPPED: {}: {reason}", missing["what"]);
+        assert!(!reason.contains("rejected") && out.contains("No figures of "), "{reason}");
+    }
+    let is_missing = |what: &str| missing.iter().any(|missing| missing["what"] == what);
+    let histograms = counts["histograms"].as_array().unwrap();
+    let count = |quantity: &str, subject: &str| -> u64 {
+        let is = |h: &&Value| h["quantity"] == quantity && h["subject"] == subject;
+        histograms.iter().find(is).map_or(0, |h| h["count"].as_u64().unwrap())
+    };
+    if !is_missing("run queues") {
+        // Each answer wakes a thread of the other side.
+        assert!(count("run_queue", "memcached") > 10 && count("run_queue", "kvmeter") > 10);
+        assert!(out.contains("Its threads waited ") && page.contains("<h3>Waits for a CPU</h3>"));
+    }
+    if !is_missing("softirqs") {
+        assert!(count("softirq", "NET_RX") > 10 && page.contains("<h3>Softirqs</h3>"));
+    }
+    if !is_missing("connections") {
+        let tcp = counts["tcp"].as_array().unwrap();
+        let sides: Vec<&Value> = tcp.iter().map(|tcp| &tcp["side"]).collect();
+        assert_eq!(sides, ["client", "server"], "{tcp:?}");
+        assert!(tcp.iter().all(|tcp| tcp["median_rtt_us"].as_f64().unwrap() > 0.0), "{tcp:?}");
+    }
 }
 
 const STUDY: &str = r#"

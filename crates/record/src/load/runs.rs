@@ -1,13 +1,15 @@
 //! Runs. Each table is read once for all runs: a query for each run would dominate the time of
 //! large files.
 
+mod kernel_counts;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::vec::Drain;
 
 use model::{
-    Distribution, Failures, HarnessTax, LatencyScope, LoopKind, Reading, ReadingValue, Run,
-    RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack,
+    Distribution, Failures, HarnessTax, KernelCounts, LatencyScope, LoopKind, Reading,
+    ReadingValue, Run, RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack,
 };
 use rusqlite::{Connection, Row};
 
@@ -380,7 +382,7 @@ impl RunLoader<'_> {
         let path = self.path;
         self.read_rows(
             "profile",
-            "clock, frequency_hz, kernel, seconds, operations, lost",
+            "clock, frequency_hz, kernel, seconds, operations, lost, events_lost",
             "",
             |row, _, _| {
                 Ok(Some(RunProfile {
@@ -391,6 +393,9 @@ impl RunLoader<'_> {
                     operations: row.get(5)?,
                     lost: row.get(6)?,
                     stacks: Vec::new(),
+                    counts: row
+                        .get::<_, Option<u64>>(7)?
+                        .map(|lost| KernelCounts { lost, ..KernelCounts::default() }),
                 }))
             },
             |_, run, mut profiles| run.profile = profiles.next().map(Box::new),
@@ -418,7 +423,8 @@ impl RunLoader<'_> {
                     profile.stacks = stacks.collect();
                 }
             },
-        )
+        )?;
+        self.kernel_counts()
     }
 }
 

@@ -15,6 +15,7 @@ const STEPS: &[&str] = &[
     include_str!("v6.sql"),
     include_str!("v7.sql"),
     include_str!("v8.sql"),
+    include_str!("v9.sql"),
 ];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.

@@ -2,9 +2,11 @@
 
 use hdrhistogram::Histogram;
 use model::{
-    Design, Execution, Fact, Failures, HarnessTax, LatencyClock, LatencyScope, LoopKind, Machine,
+    BlockOperation, Design, Execution, Fact, Failures, HarnessTax, KernelBucket, KernelCounts,
+    KernelHistogram, KernelQuantity, LatencyClock, LatencyScope, LoopKind, Machine, MissingCounts,
     Op, Origin, Phase, PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency,
-    RunProfile, RunSettings, SampleClock, Scope, Series, SeriesPoint, Stack, ThreadState, Unit,
+    RunProfile, RunSettings, SampleClock, Scope, Series, SeriesPoint, Stack, TcpFigures,
+    ThreadState, Unit,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> RunSettings {
@@ -246,5 +248,41 @@ pub fn profile() -> RunProfile {
             stack(ThreadState::OnCpu, &["main", "read_[k]"], 12),
             stack(ThreadState::Blocked, &[], 1),
         ],
+        counts: Some(kernel_counts()),
+    }
+}
+
+fn kernel_counts() -> KernelCounts {
+    let bucket = |low, width, count, sum| KernelBucket { low, width, count, sum };
+    let histogram = |quantity, subject: &str, side, operation| KernelHistogram {
+        quantity,
+        subject: subject.to_owned(),
+        side,
+        operation,
+        buckets: vec![bucket(0, 1, 2, 0), bucket(4096, 256, 3, 12_288)],
+    };
+    KernelCounts {
+        histograms: vec![
+            histogram(KernelQuantity::RunQueue, "memcached", Some(ProfiledSide::Server), None),
+            histogram(KernelQuantity::BlockSize, "vda", None, Some(BlockOperation::Write)),
+            histogram(KernelQuantity::Softirq, "NET_RX", None, None),
+        ],
+        connections: vec![TcpFigures {
+            side: ProfiledSide::Client,
+            process: "kvmeter".to_owned(),
+            connections: 8,
+            retransmitted: 1,
+            median_rtt_us: 45.0,
+            max_rtt_us: 120.0,
+            mean_send_queue: 0.5,
+            max_send_queue: 64,
+            mean_receive_queue: 12.25,
+            max_receive_queue: 4096,
+        }],
+        missing: vec![MissingCounts {
+            what: "run queues".to_owned(),
+            reason: "this kernel has no bpf(2)".to_owned(),
+        }],
+        lost: 7,
     }
 }

@@ -114,6 +114,17 @@ fn a_stored_run_gains_its_profile_once() {
     let profiled = Run { profile: Some(Box::new(example::profile())), ..run };
     file.write_run(&profiled).unwrap();
     assert_eq!(file.runs(&RunFilter::all()).unwrap(), std::slice::from_ref(&profiled));
+    let json = record::summary(&profiled, &example::execution("e"));
+    let counts = &json["profile"]["kernel_counts"];
+    let waits = &counts["histograms"][0];
+    assert_eq!(
+        (&waits["unit"], &waits["count"], &waits["p99"]),
+        (&"nanoseconds".into(), &5.into(), &4096.0.into())
+    );
+    assert_eq!(
+        (&counts["tcp"][0]["max_send_queue_bytes"], &counts["lost"]),
+        (&64.into(), &7.into())
+    );
     assert!(file.write_run(&profiled).is_err());
     let other = Run { id: "other".to_owned(), ..profiled };
     assert!(matches!(file.write_run(&other), Err(RecordError::RunExists { .. })));

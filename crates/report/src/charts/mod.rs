@@ -3,6 +3,7 @@
 mod bars;
 mod cost;
 mod energy;
+mod kernel_counts;
 mod latency;
 mod percentiles;
 mod rates;
@@ -12,6 +13,7 @@ mod throughput;
 
 pub use cost::{amplification, cpu};
 pub use energy::energy;
+pub use kernel_counts::kernel_counts;
 pub use latency::latency;
 pub use percentiles::percentiles;
 pub use rates::rates;

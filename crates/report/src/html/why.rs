@@ -1,9 +1,12 @@
-//! Where the time of profiled runs went: sentences, then a flame graph of each process.
+//! Where the time of profiled runs went: sentences, then histograms of what was counted inside the
+//! kernel, and a flame graph of each process.
 
 use model::{Run, RunProfile, StackSet, ThreadState};
 
+use super::figures::grid;
 use super::markup::Markup;
 use super::sections::Runs;
+use crate::charts;
 use crate::tables::{profiled, where_time_goes};
 
 const SCRIPT: &str = include_str!("flame.js");
@@ -14,6 +17,9 @@ pub(super) fn section(out: &mut Markup, runs: &Runs<'_>) {
     for (run, profile) in profiled(runs) {
         out.raw("<h3>").text(&run.label).raw("</h3>");
         words(out, run, profile);
+        if let Some(counts) = &profile.counts {
+            grid(out, &charts::kernel_counts(&run.label, counts));
+        }
         for set in profile.sets().iter().filter(|set| is_drawn(set)) {
             graph(out, run, set);
         }

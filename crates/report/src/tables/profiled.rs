@@ -10,7 +10,8 @@ pub fn profiled<'a>(
     runs.iter().filter_map(|(_, run)| Some((*run, run.profile.as_deref()?)))
 }
 
-/// What is said of a profiled run: a paragraph for each process, then what to bear in mind.
+/// What is said of a profiled run: a paragraph for each process and one for the machine, then what
+/// to bear in mind.
 pub fn where_time_goes(run: &Run, profile: &RunProfile) -> (Vec<String>, Vec<String>) {
     let answer = why::answer(profile, run.throughput());
     let side = |side| match side {
@@ -20,5 +21,9 @@ pub fn where_time_goes(run: &Run, profile: &RunProfile) -> (Vec<String>, Vec<Str
     let paragraph = |process: &why::ProcessAnswer| {
         format!("{} ({}): {}", process.process, side(process.side), process.sentences.join(" "))
     };
-    (answer.processes.iter().map(paragraph).collect(), answer.reservations)
+    let mut paragraphs: Vec<String> = answer.processes.iter().map(paragraph).collect();
+    if !answer.machine.is_empty() {
+        paragraphs.push(format!("The whole machine: {}", answer.machine.join(" ")));
+    }
+    (paragraphs, answer.reservations)
 }

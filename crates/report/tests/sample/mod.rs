@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
 use model::{
-    Execution, Fact, Failures, HarnessTax, LatencyClock, LoopKind, Machine, Op, Origin, Phase,
-    PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency, RunProfile, RunSettings,
-    SampleClock, Scope, SeriesPoint, Stack, ThreadState, Unit,
+    BlockOperation, Execution, Fact, Failures, HarnessTax, KernelBucket, KernelCounts,
+    KernelHistogram, KernelQuantity, LatencyClock, LoopKind, Machine, MissingCounts, Op, Origin,
+    Phase, PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency, RunProfile,
+    RunSettings, SampleClock, Scope, SeriesPoint, Stack, ThreadState, Unit,
 };
 
 pub use factorial::factorial;
@@ -497,7 +498,42 @@ pub fn profiled() -> Vec<(Execution, Vec<Run>)> {
             stack(server, "memcached", ThreadState::Preempted, "main", 50),
             stack(server, "memcached", ThreadState::OnCpu, "main;<script>;\"x\"", 50),
         ],
+        counts: Some(kernel_counts()),
     };
     study[0].1[0].profile = Some(Box::new(profile));
     study
+}
+
+fn kernel_counts() -> KernelCounts {
+    let histogram = |quantity, subject: &str, side, operation, values: &[(u64, u64)]| {
+        let bucket = |(value, count): &(u64, u64)| KernelBucket {
+            low: *value,
+            width: 1,
+            count: *count,
+            sum: value * count,
+        };
+        let buckets = values.iter().map(bucket).collect();
+        KernelHistogram { quantity, subject: subject.to_owned(), side, operation, buckets }
+    };
+    let (server, read) = (Some(ProfiledSide::Server), Some(BlockOperation::Read));
+    let waits = [(2_000, 300), (14_000, 680), (3_000_000, 20)];
+    KernelCounts {
+        histograms: vec![
+            histogram(KernelQuantity::RunQueue, "memcached", server, None, &waits),
+            histogram(
+                KernelQuantity::BlockLatency,
+                "<vda>",
+                None,
+                read,
+                &[(80_000, 99), (1_200_000, 1)],
+            ),
+            histogram(KernelQuantity::BlockSize, "<vda>", None, read, &[(16_384, 100)]),
+        ],
+        connections: Vec::new(),
+        missing: vec![MissingCounts {
+            what: "softirqs".to_owned(),
+            reason: "this kernel has no tracepoint softirq_entry".to_owned(),
+        }],
+        lost: 0,
+    }
 }
