@@ -26,7 +26,7 @@ impl From<UncountedReason> for Unavailable {
         let remedy = match &reason {
             UncountedReason::Bpf(error) => error.remedy(),
             UncountedReason::Namespace => {
-                "run on the host, or start the container with the host's processes (--pid=host)"
+                "run on the host, or start the container with the host's process namespace"
                     .to_owned()
             }
         };
