@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -32,8 +33,10 @@ time = "1500ms"
 /// A command with a page.
 struct Watched {
     child: Child,
-    /// What it says after its address.
-    words: BufReader<ChildStderr>,
+    /// What it prints, and what it says after its address. Read at once: a command whose pipe is
+    /// full waits, and its page does not end.
+    out: JoinHandle<String>,
+    words: JoinHandle<String>,
     address: String,
 }
 
@@ -54,7 +57,8 @@ impl Watched {
             }
             said.push_str(&line);
         };
-        Watched { child, words, address }
+        let out = read_all(child.stdout.take().unwrap());
+        Watched { child, out, words: read_all(words), address }
     }
 
     fn get(&self, path: &str) -> String {
@@ -83,13 +87,19 @@ impl Watched {
 
     /// Its exit code, its output, and what else it said.
     fn end(mut self) -> (i32, String, String) {
-        let (mut out, mut err) = (String::new(), String::new());
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        self.words.read_to_string(&mut err).unwrap();
+        let (out, err) = (self.out.join().unwrap(), self.words.join().unwrap());
         let status = self.child.wait().unwrap();
         assert!(TcpStream::connect(&self.address).is_err(), "the port is free again");
         (status.code().unwrap_or(-1), out, err)
     }
+}
+
+fn read_all(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        all
+    })
 }
 
 /// The sum of a metric over its labels.
