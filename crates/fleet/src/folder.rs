@@ -95,8 +95,16 @@ impl HostFolder {
     /// # Errors
     /// The host is not reached.
     pub fn first_line(&self, script: &str) -> Result<Option<String>, FleetError> {
+        self.first_line_within(script, SHORT)
+    }
+
+    fn first_line_within(
+        &self,
+        script: &str,
+        limit: Duration,
+    ) -> Result<Option<String>, FleetError> {
         let command = self.launcher.shell(&self.host, &self.within(script));
-        let printed = output(command, io::empty(), SHORT, &self.host, "asking")?;
+        let printed = output(command, io::empty(), limit, &self.host, "asking")?;
         self.reached(&printed)?;
         let line = printed.stdout.lines().next().map(str::to_owned);
         Ok(line.filter(|_| printed.code == Some(0)))
@@ -143,7 +151,8 @@ impl HostFolder {
         file.rewind().map_err(here)?;
         let word = shell_word(name);
         let known = format!("[ -f {word} ] && sha256sum < {word}");
-        let known = if self.is_new { None } else { self.first_line(&known)? };
+        let limit = LONG + Duration::from_secs(facts.len() / SLOWEST);
+        let known = if self.is_new { None } else { self.first_line_within(&known, limit)? };
         if known.is_some_and(|line| line.split_whitespace().next() == Some(&sum)) {
             return Ok(());
         }
@@ -151,7 +160,6 @@ impl HostFolder {
         let settle = settle(name, executable, facts.modified().ok());
         let script =
             format!("mkdir -p -- \"$(dirname -- {word})\" && {} && {settle}", receive(name));
-        let limit = LONG + Duration::from_secs(facts.len() / SLOWEST);
         self.send(&script, file, &sum, limit)
     }
 

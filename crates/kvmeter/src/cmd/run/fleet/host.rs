@@ -191,13 +191,14 @@ fn discard(folder: &HostFolder) {
 /// Puts program, study and platform into the folder; returns the command of the study.
 fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<String> {
     let args = fleet.args;
+    // First, so that no file of this name takes the place of one of kvmeter's.
+    copy_named(fleet, folder)?;
     let program =
         program::install(folder, GivenPrograms { files: &args.fleet.binary, flag: "--binary" })?;
     let mut words = vec![program, "leased".to_owned(), "--lease".to_owned()];
     words.push(Span(fleet.target.lease).to_string());
     words.extend(["--".to_owned(), "run".to_owned()]);
     words.push(copied(&args.study, STUDY, folder)?);
-    copy_named(fleet, folder)?;
     match args.dry_run {
         true => words.push("--dry-run".to_owned()),
         false => words.extend(["--out".to_owned(), RESULTS.to_owned()]),
