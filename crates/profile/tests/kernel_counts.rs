@@ -94,16 +94,17 @@ impl Helper {
     /// Its threads' switches away from a CPU so far, when all of them wait for something.
     fn switches(&self) -> u64 {
         let tasks = format!("/proc/{}/task", self.child.id());
-        let statuses = || -> Vec<String> {
+        let all = |file: &str| -> Vec<String> {
             let tasks = fs::read_dir(&tasks).unwrap().flatten();
-            tasks.map(|task| fs::read_to_string(task.path().join("status")).unwrap()).collect()
+            tasks.map(|task| fs::read_to_string(task.path().join(file)).unwrap()).collect()
         };
-        until("its threads wait", || statuses().iter().all(|s| s.contains("State:\tS")));
+        // A state of "sleeping" begins before the switch; this file says "running" until after it.
+        until("its threads wait", || all("syscall").iter().all(|s| !s.starts_with("running")));
         let count = |status: &String| -> u64 {
             let lines = status.lines().filter(|line| line.contains("ctxt_switches:"));
             lines.map(|line| line.rsplit('\t').next().unwrap().parse::<u64>().unwrap()).sum()
         };
-        statuses().iter().map(count).sum()
+        all("status").iter().map(count).sum()
     }
 }
 
@@ -135,21 +136,30 @@ fn find(counts: &KernelCounts, quantity: KernelQuantity, subject: &str) -> Optio
     counts.of(quantity).find(|histogram| histogram.subject == subject).cloned()
 }
 
+/// A virtual machine's kernel may hide when threads of its first process leave a CPU, as one here
+/// does; a wait that ends with such a switch is not seen. None is ever counted twice.
 #[test]
 fn each_switch_to_a_thread_is_one_wait_for_a_cpu() {
     let mut helper = Helper::start();
-    let before = helper.switches();
-    let mut after = 0;
     let pid = helper.child.id();
-    let work = || {
-        helper.does("sleep");
-        after = helper.switches();
-    };
-    let Some(counts) = counted(pid, work) else { return };
-    let waits = find(&counts, KernelQuantity::RunQueue, "test").unwrap();
-    assert!(after - before >= 200);
-    assert_eq!((waits.count(), waits.side), (after - before, Some(ProfiledSide::Server)));
-    assert_eq!(counts.of(KernelQuantity::RunQueue).count(), 1);
+    for attempt in 1.. {
+        let before = helper.switches();
+        let mut after = 0;
+        let work = || {
+            helper.does("sleep");
+            after = helper.switches();
+        };
+        let Some(counts) = counted(pid, work) else { return };
+        let waits = find(&counts, KernelQuantity::RunQueue, "test").unwrap();
+        let (found, switches) = (waits.count(), after - before);
+        assert!(switches >= 200 && found <= switches, "{found} of {switches}");
+        assert_eq!(waits.side, Some(ProfiledSide::Server));
+        assert_eq!(counts.of(KernelQuantity::RunQueue).count(), 1);
+        if found == switches {
+            return;
+        }
+        assert!(attempt < 20, "{found} of {switches} switches, and never all");
+    }
 }
 
 fn thread_cpu_time() -> Duration {
@@ -239,8 +249,14 @@ impl LoopDevice {
 
     /// Requests and bytes of reads and of writes, and flushes, as the kernel counts them.
     fn stat(&self) -> [u64; 5] {
-        let stat = fs::read_to_string(format!("/sys/block/{}/stat", self.name)).unwrap();
-        let stat: Vec<u64> = stat.split_whitespace().map(|n| n.parse().unwrap()).collect();
+        let path = format!("/sys/block/{}/stat", self.name);
+        let read = || -> Vec<u64> {
+            let stat = fs::read_to_string(&path).unwrap();
+            stat.split_whitespace().map(|n| n.parse().unwrap()).collect()
+        };
+        // A request wakes who waits for it before it is counted.
+        until("no request is in flight", || read()[8] == 0);
+        let stat = read();
         [stat[0], stat[2] * 512, stat[4], stat[6] * 512, stat[15]]
     }
 }

@@ -317,17 +317,20 @@ fn a_counted_window_is_exact_after_a_warm_up() {
 #[test]
 fn a_timed_window_has_its_length() {
     let timed = TimedServer::new();
-    for (pacing, most) in [
-        (Pacing::Closed { think: Duration::from_secs(9) }, 4),
-        (Pacing::Closed { think: Duration::from_millis(100) }, 16),
-        (open(10.0), 4),
+    for (pacing, rounds_per_second, at_once) in [
+        (Pacing::Closed { think: Duration::from_secs(9) }, 1.0 / 9.0, 4.0),
+        (Pacing::Closed { think: Duration::from_millis(100) }, 10.0, 4.0),
+        (open(10.0), 10.0, 1.0),
     ] {
         let mut plan = mix(2, 1, 2);
         plan.shape.pacing = pacing;
         plan.shape.until = time(400);
         let outcome = timed.run(&plan);
         assert!((0.399..2.0).contains(&outcome.seconds), "{pacing:?}: {}", outcome.seconds);
-        assert!((1..=most).contains(&outcome.operations), "{pacing:?}: {}", outcome.operations);
+        // On a busy machine the window is longer than was asked for.
+        let most = (outcome.seconds * rounds_per_second).ceil() * at_once;
+        let operations = outcome.operations as f64;
+        assert!((1.0..=most).contains(&operations), "{pacing:?}: {operations} of {most}");
     }
 }
 
