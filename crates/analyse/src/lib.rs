@@ -5,6 +5,7 @@
 
 pub mod answer;
 mod bootstrap;
+mod busy_time;
 mod change_points;
 pub mod check;
 mod compare;
@@ -12,6 +13,7 @@ pub mod cost;
 mod describe;
 pub mod effect;
 mod efficiency;
+mod energy_split;
 pub mod fleet_plan;
 mod foreign_load;
 pub mod gate;
@@ -48,6 +50,7 @@ pub use describe::{
     BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median, median,
 };
 pub use efficiency::{IdleContext, efficiency, net, widest_first};
+pub use energy_split::{ENERGY_PARTS, energy_split};
 pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;
 pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};

@@ -271,6 +271,8 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         may_be_elsewhere: host::probe::energy::may_be_elsewhere,
     };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
+    let measured_here = [&measured.readings[..], &measured.servers.readings].concat();
+    analyse::energy_split(&measured_here).into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
         put(CACHE_HIT_RATIO.value(ratio, seconds));
     }

@@ -10,6 +10,8 @@ use crate::{ProfiledSide, Unit};
 pub enum KernelQuantity {
     /// Nanoseconds from when a thread could run until it ran.
     RunQueue,
+    /// Nanoseconds from when a request was made until it was given to its block device.
+    BlockWait,
     /// Nanoseconds from when a request was given to a block device until it was complete.
     BlockLatency,
     /// Bytes of such a request.
@@ -97,9 +99,10 @@ impl KernelQuantity {
     pub fn unit(self) -> Unit {
         match self {
             KernelQuantity::BlockSize => Unit::Bytes,
-            KernelQuantity::RunQueue | KernelQuantity::BlockLatency | KernelQuantity::Softirq => {
-                Unit::Nanoseconds
-            }
+            KernelQuantity::RunQueue
+            | KernelQuantity::BlockWait
+            | KernelQuantity::BlockLatency
+            | KernelQuantity::Softirq => Unit::Nanoseconds,
         }
     }
 }

@@ -278,9 +278,11 @@ fn each_request_to_a_block_device_is_counted_with_its_size() {
     };
     let file = device.open();
     let mut stats = [[0; 5]; 2];
+    let mut elapsed = Duration::ZERO;
     let mut buffer = Box::new(Aligned([7; 16384]));
     let counts = counted(std::process::id(), || {
         stats[0] = device.stat();
+        let begun = Instant::now();
         for nth in 0..50 {
             file.write_all_at(&buffer.0, nth * 16384).unwrap();
         }
@@ -288,6 +290,7 @@ fn each_request_to_a_block_device_is_counted_with_its_size() {
         for nth in 0..100 {
             file.read_exact_at(&mut buffer.0[..4096], nth * 4096).unwrap();
         }
+        elapsed = begun.elapsed();
         stats[1] = device.stat();
     });
     let Some(counts) = counts else { return };
@@ -308,11 +311,18 @@ fn each_request_to_a_block_device_is_counted_with_its_size() {
     assert!(reads.0 >= 100 && writes == (50, 50 * 16384, 16384), "{reads:?} {writes:?}");
     assert!(flushes.0 >= 1 && flushes.0 == stat[4], "{flushes:?} {stat:?}");
     assert_eq!(of(KernelQuantity::BlockSize, BlockOperation::Flush).0, 0);
+    let mut took = 0;
     for operation in [read, write] {
-        let latency = of(KernelQuantity::BlockLatency, operation);
+        let [latency, wait] = [KernelQuantity::BlockLatency, KernelQuantity::BlockWait]
+            .map(|quantity| of(quantity, operation));
         assert_eq!(latency.0, of(KernelQuantity::BlockSize, operation).0);
-        assert!(latency.1 > 0, "{counts:?}");
+        assert_eq!(wait.0, latency.0, "each request waits once: {counts:?}");
+        assert!(latency.1 > 0 && wait.1 > 0, "{counts:?}");
+        took += latency.1 + wait.1;
     }
+    // One after the other; those of others, if there are any, are few.
+    let others = (reads.0 - 100) + (writes.0 - 50);
+    assert!(others > 0 || u128::from(took) <= elapsed.as_nanos(), "{took} ns of {elapsed:?}");
 }
 
 /// Softirqs since the machine started, by kind.

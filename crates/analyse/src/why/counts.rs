@@ -22,12 +22,13 @@ pub(super) fn of_process(profile: &RunProfile, side: ProfiledSide, process: &str
 /// On the machine: its block devices, then its softirqs.
 pub(super) fn of_machine(profile: &RunProfile) -> Vec<String> {
     let Some(counts) = &profile.counts else { return Vec::new() };
-    let sizes: Vec<&KernelHistogram> = counts.of(KernelQuantity::BlockSize).collect();
     let devices = counts.of(KernelQuantity::BlockLatency).filter_map(|latency| {
-        let same = |size: &&&KernelHistogram| {
-            (&size.subject, size.operation) == (&latency.subject, latency.operation)
+        let same = |other: &&KernelHistogram| {
+            (&other.subject, other.operation) == (&latency.subject, latency.operation)
         };
-        requests(latency, sizes.iter().find(same).copied(), profile.seconds)
+        let of = |quantity| counts.of(quantity).find(same);
+        let wait = of(KernelQuantity::BlockWait);
+        requests(wait, latency, of(KernelQuantity::BlockSize), profile.seconds)
     });
     devices.chain(softirqs(profile)).collect()
 }
@@ -73,6 +74,7 @@ fn connections(tcp: &TcpFigures) -> String {
 }
 
 fn requests(
+    wait: Option<&KernelHistogram>,
     latency: &KernelHistogram,
     size: Option<&KernelHistogram>,
     seconds: f64,
@@ -90,12 +92,17 @@ fn requests(
         let (all, median) = (size.sum() as f64, size.quantile(0.5)?);
         Some(format!("; {}/s in requests of {} at the median", bytes(rate(all)), bytes(median)))
     });
+    let wait = wait.and_then(|wait| Some((wait.quantile(0.5)?, wait.quantile(0.99)?)));
+    let wait = wait.map(|(median, p99)| {
+        format!(", after waits of {} and {} until the device had them", time(median), time(p99))
+    });
     Some(format!(
-        "{}: {count} {operation}, {}/s: half took {} or more, 99 % at most {}{}.",
+        "{}: {count} {operation}, {}/s: half took {} or more, 99 % at most {}{}{}.",
         latency.subject,
         digits(rate(count as f64)),
         time(median),
         time(p99),
+        wait.unwrap_or_default(),
         size.unwrap_or_default()
     ))
 }
@@ -164,7 +171,7 @@ mod tests {
         subject: &str,
         values: &[(u64, u64)],
     ) -> KernelHistogram {
-        let block = matches!(quantity, KernelQuantity::BlockLatency | KernelQuantity::BlockSize);
+        let block = subject == "vda";
         let bucket = |(value, count): &(u64, u64)| KernelBucket {
             low: *value,
             width: 1,
@@ -196,6 +203,7 @@ mod tests {
                         "memcached",
                         &[(14_000, 98), (3_000_000, 2)],
                     ),
+                    histogram(KernelQuantity::BlockWait, "vda", &[(6_000, 990), (900_000, 20)]),
                     histogram(
                         KernelQuantity::BlockLatency,
                         "vda",
@@ -244,8 +252,9 @@ mod tests {
         assert_eq!(
             of_machine(&profile),
             [
-                "vda: 1010 reads, 505/s: half took 80.0 µs or more, 99 % at most 80.0 µs; 7.89 \
-                 MiB/s in requests of 16.0 KiB at the median.",
+                "vda: 1010 reads, 505/s: half took 80.0 µs or more, 99 % at most 80.0 µs, \
+                 after waits of 6.00 µs and 900 µs until the device had them; 7.89 MiB/s in requests \
+                 of 16.0 KiB at the median.",
                 "Softirqs took 40 % of one CPU: NET_RX 40 % (99 % at most 20.0 µs each)."
             ]
         );

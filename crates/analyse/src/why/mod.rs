@@ -1,11 +1,12 @@
 //! Sentences on where a run's time went, from the stacks of a pass after it and from what was counted
-//! inside the kernel. Each says what samples and counts show and no more.
+//! inside the kernel; and on whose its energy was. Each says what was seen and no more.
 
 mod counts;
+mod energy;
 mod kind;
 mod path;
 
-use model::{ProfiledSide, RunProfile, SampleClock, StackSet, ThreadState};
+use model::{ProfiledSide, Run, RunProfile, SampleClock, StackSet, ThreadState};
 
 pub use kind::{Place, place};
 pub use path::{HotPath, hot_path};
@@ -28,14 +29,14 @@ pub struct ProcessAnswer {
 #[derive(Debug, Clone, PartialEq)]
 pub struct WhyAnswer {
     pub processes: Vec<ProcessAnswer>,
-    /// Of the whole machine: its block devices and softirqs.
+    /// Of the whole machine: its block devices, softirqs and energy.
     pub machine: Vec<String>,
     /// How the pass differs from the measured run, and what it could not see.
     pub reservations: Vec<String>,
 }
 
-/// What a profile says of a run with this throughput (operations a second).
-pub fn answer(profile: &RunProfile, measured_ops_s: f64) -> WhyAnswer {
+/// What a profile and its run say.
+pub fn answer(run: &Run, profile: &RunProfile) -> WhyAnswer {
     let sets = profile.sets();
     let mut names: Vec<_> = sets.iter().map(|set| (set.side, set.process)).collect();
     names.dedup();
@@ -58,8 +59,8 @@ pub fn answer(profile: &RunProfile, measured_ops_s: f64) -> WhyAnswer {
     });
     WhyAnswer {
         processes: processes.collect(),
-        machine: counts::of_machine(profile),
-        reservations: reservations(profile, measured_ops_s),
+        machine: [counts::of_machine(profile), energy::sentences(&run.readings)].concat(),
+        reservations: reservations(profile, run.throughput()),
     }
 }
 

@@ -153,6 +153,10 @@ signals! {
     BESIDE_HELD: "beside.hog.held", Ratio, Cpus, "bytes that it moved / bytes requested";
     PROBE_COST: "probe.NAME.cost", Nanoseconds, Harness,
         "time of the probe's two readings", at_end;
+    SPLIT_PACKAGE: "split.package.PART", Joules, Package,
+        "energy.package by busy time of the CPUs, the rest of the time as idle", modelled, derived;
+    SPLIT_DRAM: "split.dram.PART", Joules, Memory,
+        "energy.dram by busy time of the CPUs, the rest of the time as idle", modelled, derived;
     IDLE_POWER: "power.idle.NAME", Watts, Node, "the same sensor before the first run";
     IDLE_BUSY: "idle.machine.busy", Ratio, Machine, "/proc/stat before the first run";
 

@@ -1,5 +1,5 @@
-//! How long requests to block devices take, from when they are given to the device until they are
-//! complete, and how large they are. Of the whole machine: the kernel writes for many.
+//! How long requests to block devices wait until they are given to the device, how long they take
+//! from there until they are complete, and how large they are. Of the whole machine: the kernel writes for many.
 
 use std::fs;
 
@@ -27,8 +27,9 @@ const OPERATIONS: [BlockOperation; 5] = [
     BlockOperation::Discard,
     BlockOperation::Other,
 ];
-/// Series are operations, those of sizes with this bit.
+/// Series are operations, those of sizes and of waits with these bits.
 const SIZES: u32 = 1 << 8;
+const WAITS: u32 = 1 << 9;
 /// `MINORBITS` of the kernel's device numbers.
 const MINOR_BITS: u32 = 20;
 /// Places on the stack: a request's address, then its entry in the table, which is a time and a
@@ -42,6 +43,9 @@ const TOOK: i16 = OWN_STACK - 24;
 struct RequestFields {
     bytes: Field,
     flags: Field,
+    /// When it was made, on the clock of `bpf_ktime_get_ns`; 0 where the kernel keeps no statistics
+    /// of the device.
+    made: Field,
     /// From one structure to the next, until the disk.
     disk: Vec<Field>,
     major: Field,
@@ -67,6 +71,7 @@ pub(super) fn start(types: &Btf) -> Result<Running, UncountedReason> {
     let request = RequestFields {
         bytes: member("__data_len")?,
         flags: member("cmd_flags")?,
+        made: member("start_time_ns")?,
         disk,
         major: types.member("gendisk", "major")?,
         first_minor: types.member("gendisk", "first_minor")?,
@@ -84,8 +89,9 @@ pub(super) fn start(types: &Btf) -> Result<Running, UncountedReason> {
 /// The histogram of a device and an operation; flushes have no size.
 pub(super) fn named(series: &CountedSeries, _: &[Target]) -> Option<KernelHistogram> {
     let operation = *OPERATIONS.get((series.series & (SIZES - 1)) as usize)?;
-    let quantity = match series.series & SIZES {
+    let quantity = match series.series & (SIZES | WAITS) {
         0 => KernelQuantity::BlockLatency,
+        WAITS => KernelQuantity::BlockWait,
         _ if operation == BlockOperation::Flush => return None,
         _ => KernelQuantity::BlockSize,
     };
@@ -112,7 +118,7 @@ type Assembled = Result<Vec<Instruction>, AssembleError>;
 impl Plan<'_> {
     fn at_issue(&self, tracepoint: &Tracepoint) -> Result<Assembled, BpfError> {
         let mut a = Assembler::new();
-        let done = a.label();
+        let [noted, done] = std::array::from_fn(|_| a.label());
         a.load(Size::Double, R7, R1, request_argument(tracepoint)? as i16 * 8);
         a.jump_if(When::Equal, R7, 0, done);
         a.store(R10, REQUEST, R7);
@@ -125,8 +131,18 @@ impl Plan<'_> {
         address(&mut a, R3, TIME);
         a.alu(Alu::Move, R4, 0);
         a.call(helper::MAP_UPDATE_ELEM);
-        a.jump_if(When::Equal, R0, 0, done);
+        a.jump_if(When::Equal, R0, 0, noted);
         self.counts.add_lost(&mut a);
+        a.place(noted);
+        a.load(Size::Double, R1, R7, self.request.made.offset);
+        a.jump_if(When::Equal, R1, 0, done);
+        a.load(Size::Double, R8, R10, TIME);
+        a.alu(Alu::Sub, R8, R1);
+        self.load_operation(&mut a);
+        self.set_device(&mut a);
+        a.alu(Alu::Add, R9, WAITS as i32);
+        Counts::set_series(&mut a, R9);
+        self.counts.add(&mut a);
         a.place(done);
         a.leave();
         Ok(a.finish())
@@ -138,7 +154,7 @@ impl Plan<'_> {
         let missing = || BpfError::NoField("size among a tracepoint's arguments".to_owned());
         let completed = numbers.ok_or_else(missing)?;
         let mut a = Assembler::new();
-        let [done, known] = std::array::from_fn(|_| a.label());
+        let done = a.label();
         a.alu(Alu::Move, R6, R1);
         a.load(Size::Double, R7, R6, request as i16 * 8);
         a.jump_if(When::Equal, R7, 0, done);
@@ -156,11 +172,7 @@ impl Plan<'_> {
         a.alu(Alu::Sub, R0, R8);
         a.store(R10, TOOK, R0);
         self.with_request(&mut a, helper::MAP_DELETE_ELEM);
-        a.load(Size::Word, R9, R7, self.request.flags.offset);
-        a.alu(Alu::And, R9, OPERATION_MASK);
-        a.jump_if(When::Below, R9, OTHER, known);
-        a.alu(Alu::Move, R9, OTHER);
-        a.place(known);
+        self.load_operation(&mut a);
         self.set_device(&mut a);
         for (bit, value) in [(0, TOOK), (SIZES, BYTES)] {
             a.alu(Alu::Move, R1, R9);
@@ -172,6 +184,16 @@ impl Plan<'_> {
         a.place(done);
         a.leave();
         Ok(a.finish())
+    }
+
+    /// R9 = what the request in R7 does.
+    fn load_operation(&self, a: &mut Assembler) {
+        let known = a.label();
+        a.load(Size::Word, R9, R7, self.request.flags.offset);
+        a.alu(Alu::And, R9, OPERATION_MASK);
+        a.jump_if(When::Below, R9, OTHER, known);
+        a.alu(Alu::Move, R9, OTHER);
+        a.place(known);
     }
 
     /// The subject is the number of the device of the request in R7.

@@ -264,6 +264,7 @@ fn kernel_counts() -> KernelCounts {
     KernelCounts {
         histograms: vec![
             histogram(KernelQuantity::RunQueue, "memcached", Some(ProfiledSide::Server), None),
+            histogram(KernelQuantity::BlockWait, "vda", None, Some(BlockOperation::Flush)),
             histogram(KernelQuantity::BlockSize, "vda", None, Some(BlockOperation::Write)),
             histogram(KernelQuantity::Softirq, "NET_RX", None, None),
         ],

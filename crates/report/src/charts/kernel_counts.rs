@@ -16,6 +16,7 @@ const TICKS: usize = 5;
 pub fn kernel_counts(run: &str, counts: &KernelCounts) -> Vec<ShownFigure> {
     let quantities = [
         (KernelQuantity::RunQueue, "Waits for a CPU", "time from when a thread could run"),
+        (KernelQuantity::BlockWait, "Block device: wait", "time until the device has the request"),
         (KernelQuantity::BlockLatency, "Block device: latency", "time of a request"),
         (KernelQuantity::BlockSize, "Block device: size", "size of a request"),
         (KernelQuantity::Softirq, "Softirqs", "time of a softirq"),

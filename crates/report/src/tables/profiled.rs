@@ -13,7 +13,7 @@ pub fn profiled<'a>(
 /// What is said of a profiled run: a paragraph for each process and one for the machine, then what
 /// to bear in mind.
 pub fn where_time_goes(run: &Run, profile: &RunProfile) -> (Vec<String>, Vec<String>) {
-    let answer = why::answer(profile, run.throughput());
+    let answer = why::answer(run, profile);
     let side = |side| match side {
         ProfiledSide::Client => "client, with the stores that it embeds",
         ProfiledSide::Server => "server",

@@ -520,6 +520,7 @@ fn kernel_counts() -> KernelCounts {
     KernelCounts {
         histograms: vec![
             histogram(KernelQuantity::RunQueue, "memcached", server, None, &waits),
+            histogram(KernelQuantity::BlockWait, "<vda>", None, read, &[(4_000, 100)]),
             histogram(
                 KernelQuantity::BlockLatency,
                 "<vda>",
