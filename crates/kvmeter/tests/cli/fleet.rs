@@ -255,6 +255,11 @@ fn files_that_a_study_names_are_copied_to_its_hosts() {
     std::fs::remove_file(fleet.net.place.file("../own.properties")).unwrap();
     assert_eq!(outside.code, 2, "{outside:?}");
     assert!(outside.err.contains("lies outside of this folder"), "{outside:?}");
+    fleet.net.place.write("study.toml", &FILES.replace("in/own.properties", "./results.sqlite"));
+    fleet.net.place.write("results.sqlite", OWN);
+    let own = fleet.run(&["--resume"]);
+    assert_eq!(own.code, 2, "{own:?}");
+    assert!(own.err.contains("`./results.sqlite` has the name of a file of kvmeter's"), "{own:?}");
 }
 
 #[test]

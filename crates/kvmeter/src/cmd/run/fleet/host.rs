@@ -180,6 +180,22 @@ fn before(end: Instant) -> Instant {
     now + left.saturating_sub(BEFORE_END.min(left / BEFORE_END_PART))
 }
 
+/// Refuses a study's files that on a host would be taken for kvmeter's own.
+pub fn refuse_own_names(files: &[String]) -> anyhow::Result<()> {
+    let own = |file: &&String| {
+        // Without `./`, which the comparison of paths leaves out elsewhere but not at the beginning.
+        let path = Path::new(file);
+        let path = path.strip_prefix(".").unwrap_or(path);
+        [STUDY, PLATFORM, PUBLISHED, RESULTS].iter().any(|own| path == Path::new(own))
+    };
+    files.iter().find(own).map_or(Ok(()), |file| {
+        Err(request(format!(
+            "the study's file `{file}` has the name of a file of kvmeter's own on each host; give \
+             it another name, or put it into a folder"
+        )))
+    })
+}
+
 /// Removes a folder that was made now; one of a study that is resumed has finished runs.
 fn discard(folder: &HostFolder) {
     if folder.is_new {
@@ -191,7 +207,6 @@ fn discard(folder: &HostFolder) {
 /// Puts program, study and platform into the folder; returns the command of the study.
 fn fill(fleet: &Fleet<'_>, host: &FleetHost, folder: &HostFolder) -> anyhow::Result<String> {
     let args = fleet.args;
-    // First, so that no file of this name takes the place of one of kvmeter's.
     copy_named(fleet, folder)?;
     let program =
         program::install(folder, GivenPrograms { files: &args.fleet.binary, flag: "--binary" })?;

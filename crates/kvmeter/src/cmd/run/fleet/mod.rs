@@ -17,7 +17,7 @@ use record::RunSelection;
 use study::StudyText;
 
 use self::board::{Board, HostMessage};
-use self::host::{HostEnd, HostRun};
+use self::host::{HostEnd, HostRun, refuse_own_names};
 use self::state::FleetState;
 use super::args::RunArgs;
 use super::finish::resume_hint;
@@ -86,6 +86,7 @@ fn run_with(
         return Ok(ExitOutcome::Done);
     }
     let files = source.relative_files()?;
+    refuse_own_names(&files)?;
     let (out, html) = output_paths(args, &spec.name.into_inner())?;
     let folder = output_files::sibling(&out, "hosts");
     if out.exists() && !args.resume && !args.dry_run {
