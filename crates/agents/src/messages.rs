@@ -147,6 +147,8 @@ pub struct Progress {
     pub live_ops_s: f64,
     #[prost(uint64, tag = "7")]
     pub live_p99_ns: u64,
+    #[prost(bytes = "bytes", tag = "8")]
+    pub newest: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
@@ -248,7 +250,7 @@ mod tests {
     #[test]
     fn the_code_is_the_proto() {
         assert_eq!(of_the_code(), of_the_proto());
-        assert_eq!(of_the_proto().len(), 44);
+        assert_eq!(of_the_proto().len(), 45);
         assert!(PROTO.contains("package kvmeter.agent.v1;"));
         assert!(PROTO.contains("rpc Session(stream ToAgent) returns (stream ToCoordinator);"));
         assert_eq!(super::SESSION, "/kvmeter.agent.v1.Agent/Session");

@@ -36,12 +36,12 @@ pub struct RunningCounts {
 }
 
 impl RunningCounts {
-    /// The sum with another thread's.
-    pub(crate) fn plus(self, other: RunningCounts) -> RunningCounts {
+    /// The sum with another thread's or client's.
+    pub fn plus(self, other: RunningCounts) -> RunningCounts {
         RunningCounts {
-            failures: self.failures + other.failures,
-            hits: self.hits + other.hits,
-            misses: self.misses + other.misses,
+            failures: self.failures.saturating_add(other.failures),
+            hits: self.hits.saturating_add(other.hits),
+            misses: self.misses.saturating_add(other.misses),
         }
     }
 }

@@ -5,6 +5,7 @@ mod coordinator;
 mod measuring;
 mod permissions;
 mod readings;
+mod seconds;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

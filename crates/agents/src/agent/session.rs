@@ -2,6 +2,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tonic::{Status, Streaming};
@@ -231,6 +232,7 @@ impl Session {
                 done: now.done,
                 live_ops_s: now.live_ops_s,
                 live_p99_ns: now.live_p99_ns,
+                newest: Bytes::copy_from_slice(&now.newest),
             }));
         }
     }

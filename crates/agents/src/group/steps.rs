@@ -1,4 +1,5 @@
 //! The steps of a group: prepare, start, gather.
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -99,6 +100,7 @@ impl AgentGroup {
                     done: now.done,
                     live_ops_s: now.live_ops_s,
                     live_p99_ns: now.live_p99_ns,
+                    newest: Arc::from(&now.newest[..]),
                 });
                 if let Some(all) = TaskProgress::sum(each_progress.iter().flatten()) {
                     progress(&all, &each_progress);

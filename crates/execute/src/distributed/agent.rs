@@ -13,6 +13,7 @@ use model::{Reading, RunSettings};
 use study::KnobLevels;
 use workload::Workload;
 
+use super::seconds::AgentSecond;
 use super::{AgentPermissions, AgentReport, Assignment, pack};
 use crate::knobs::{Supervisor, turned};
 
@@ -136,6 +137,7 @@ impl AgentPhase {
                 prepared: Some(RunWatch::prepare(&root, &context)),
                 watch: None,
                 readings: Vec::new(),
+                newest: Arc::default(),
             };
             let ended = drive::drive(&clock, &network, &workload, &plan, &mut observer);
             let readings = std::mem::take(&mut observer.readings);
@@ -223,6 +225,8 @@ struct ProgressReporter<'a> {
     prepared: Option<PreparedWatch>,
     watch: Option<RunWatch>,
     readings: Vec<Reading>,
+    /// The newest complete second, encoded.
+    newest: Arc<[u8]>,
 }
 
 impl Observer for ProgressReporter<'_> {
@@ -248,6 +252,11 @@ impl Observer for ProgressReporter<'_> {
         self.readings = self.watch.take().map(|watch| watch.end().readings).unwrap_or_default();
     }
 
+    fn interval(&mut self, interval: &drive::CompleteInterval<'_>) {
+        // Without it the coordinator shows no percentiles, and the run is as it is.
+        self.newest = AgentSecond::encode(interval).unwrap_or_default().into();
+    }
+
     fn progress(&mut self, progress: &drive::PhaseProgress) {
         let stage = match progress.stage {
             PhaseStage::WarmUp => "warm-up",
@@ -261,6 +270,7 @@ impl Observer for ProgressReporter<'_> {
             done: progress.done,
             live_ops_s: progress.live.operations_s,
             live_p99_ns: progress.live.p99_ns,
+            newest: Arc::clone(&self.newest),
         };
         // The receiver is gone where the task was dropped.
         let _ = self.sender.send(AgentNews::Progress(now));

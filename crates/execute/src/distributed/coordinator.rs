@@ -1,5 +1,6 @@
 //! The coordinator's side: assigns shares of the load to agents and joins their outcomes.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -17,6 +18,7 @@ use super::agent::sleep_until;
 use super::readings::{
     AgentReadings, knobs_of_agents, of_clients, of_each, of_load, sum_of_agents,
 };
+use super::seconds::SecondMerger;
 use super::{Assignment, MachineAssignment, measuring, unpack};
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
@@ -110,7 +112,8 @@ impl AgentRunResult {
 /// Events of a run on agents.
 enum RunNews {
     Started(Started),
-    Progress(TaskProgress, Vec<u64>),
+    /// Of all agents together, and of each its operations and newest second.
+    Progress(TaskProgress, Vec<(u64, Arc<[u8]>)>),
     Ended(Result<Vec<Vec<u8>>, AgentError>),
 }
 
@@ -195,9 +198,14 @@ impl AgentPool {
             result.load_config = measuring::load_config(&step.load.load_config, client.rate);
         }
         let measures_here = measure.is_some() && host.is_none();
+        let measuring = match (measures_here, host.is_some()) {
+            (true, _) => 0..0,
+            (false, true) => count..all,
+            (false, false) => 0..all,
+        };
         let began = Instant::now();
         let AgentRunEnd { ended, bound, operations, own } =
-            watch(group, task, &result.load_config, measures_here, all, observer)?;
+            watch(group, task, &result.load_config, measures_here, all, measuring, observer)?;
         result.bound = bound;
         for (agent, operations) in result.agents.iter_mut().zip(operations) {
             agent.operations = operations;
@@ -314,6 +322,7 @@ fn watch<T: Target>(
     load_config: &LoadConfig,
     measures: bool,
     agents: usize,
+    measuring: Range<usize>,
     observer: &mut dyn Observer,
 ) -> Result<AgentRunEnd, ExecuteError> {
     let abort = Arc::new(AtomicBool::new(false));
@@ -344,6 +353,8 @@ fn watch<T: Target>(
             began: None,
             bound: None,
             operations: vec![0; agents],
+            measuring: measuring.clone(),
+            seconds: SecondMerger::new(measuring.len()),
             load: LiveInterval::default(),
             ended: None,
             observer,
@@ -394,8 +405,9 @@ fn talk(
     let started = group.start(Duration::ZERO, abort)?;
     let _ = sender.send(RunNews::Started(started));
     let mut progress = |all: &TaskProgress, each: &[Option<TaskProgress>]| {
-        let operations = each.iter().map(|one| one.as_ref().map_or(0, |one| one.operations));
-        let _ = sender.send(RunNews::Progress(all.clone(), operations.collect()));
+        let each = each.iter().map(|one| one.clone().unwrap_or_default());
+        let each = each.map(|one| (one.operations, one.newest)).collect();
+        let _ = sender.send(RunNews::Progress(all.clone(), each));
     };
     group.run(limit, &mut progress, abort)
 }
@@ -411,6 +423,9 @@ struct AgentObserver<'a> {
     began: Option<Instant>,
     bound: Option<Duration>,
     operations: Vec<u64>,
+    /// The agents whose latencies are those of the run.
+    measuring: Range<usize>,
+    seconds: SecondMerger,
     load: LiveInterval,
     ended: Option<Result<Vec<Vec<u8>>, AgentError>>,
     observer: &'a mut dyn Observer,
@@ -428,9 +443,14 @@ impl AgentObserver<'_> {
                 self.bound = Some(started.bound);
                 None
             }
-            Ok(RunNews::Progress(all, operations)) => {
+            Ok(RunNews::Progress(all, each)) => {
                 self.load = LiveInterval { operations_s: all.live_ops_s, p99_ns: all.live_p99_ns };
-                self.operations = operations;
+                let newest: Vec<Arc<[u8]>>;
+                (self.operations, newest) = each.into_iter().unzip();
+                let newest = newest.get(self.measuring.clone()).unwrap_or_default();
+                for second in self.seconds.take(newest) {
+                    self.observer.interval(&second.shown());
+                }
                 Some(all)
             }
             Ok(RunNews::Ended(ended)) => {

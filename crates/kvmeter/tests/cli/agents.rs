@@ -107,6 +107,26 @@ fn two_agents_load_one_server_without_loss() {
 }
 
 #[test]
+fn the_seconds_of_all_agents_are_shown_together() {
+    let Some(net) = machines() else { return };
+    let (_server, _agents) = (net.memcached(), net.agents());
+    let more = ["--workload", "ycsb-c", "--rate", "1k", "--time", "6s", "--progress=json"];
+    let result = net.bench(&more);
+    let events: Vec<Value> =
+        result.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let seconds: Vec<&Value> =
+        events.iter().filter(|event| event["latency"]["at_s"].is_number()).collect();
+    assert!(!seconds.is_empty(), "{result:?}");
+    for event in seconds {
+        let us = ["p50_us", "p99_us", "p99_9_us", "max_us"].map(|name| &event["latency"][name]);
+        let us = us.map(|value| value.as_f64().unwrap());
+        assert!(us[0] > 0.0 && us.is_sorted(), "{event}");
+        // Each agent has a half of a thousand a second.
+        assert!(event["hits"].as_u64().unwrap() > 500, "{event}");
+    }
+}
+
+#[test]
 fn a_coordinator_that_measures_keeps_the_load_apart() {
     let Some(net) = machines() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
