@@ -12,6 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 use drive::{LoadPlan, MeasuredTax, PhaseKind, PhaseOutcome};
 use model::{Rate, Reading, RunSettings};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use store::StoreUrl;
 use study::LoadConfig;
@@ -21,6 +22,8 @@ use crate::load_plan::{init_thread, load_plan};
 pub use agent::{AgentMachine, AgentWork};
 pub(crate) use coordinator::{AgentPool, AgentRun, AgentRunResult};
 pub use permissions::{AgentPermissions, AllowedKnob, AllowedProbe, AllowedServer};
+
+const TOO_SHORT: &str = "it ends too early";
 
 /// The assignment of one agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,22 +102,28 @@ struct AgentReport {
     knobs: RunSettings,
 }
 
-/// Length of the report, the report, and the outcome's bytes.
 fn pack(report: &AgentReport, outcome: &PhaseOutcome) -> Result<Vec<u8>, String> {
-    let head = serde_json::to_vec(report).map_err(|error| error.to_string())?;
-    let length = u32::try_from(head.len()).map_err(|error| error.to_string())?;
-    let outcome = outcome.to_bytes().map_err(|error| error.to_string())?;
-    Ok([&length.to_le_bytes()[..], &head, &outcome].concat())
+    with_head(report, &outcome.to_bytes().map_err(|error| error.to_string())?)
 }
 
 fn unpack(bytes: &[u8]) -> Result<(AgentReport, PhaseOutcome), String> {
-    let short = || "it ends too early".to_owned();
-    let (length, rest) = bytes.split_first_chunk::<4>().ok_or_else(short)?;
-    let length = u32::from_le_bytes(*length) as usize;
-    let (head, outcome) = rest.split_at_checked(length).ok_or_else(short)?;
-    let report = serde_json::from_slice(head).map_err(|error| error.to_string())?;
+    let (report, outcome) = split_head(bytes)?;
     let outcome = PhaseOutcome::from_bytes(outcome).map_err(|error| error.to_string())?;
     Ok((report, outcome))
+}
+
+/// Length of the head, the head as JSON, and the rest.
+fn with_head(head: &impl Serialize, rest: &[u8]) -> Result<Vec<u8>, String> {
+    let head = serde_json::to_vec(head).map_err(|error| error.to_string())?;
+    let length = u32::try_from(head.len()).map_err(|error| error.to_string())?;
+    Ok([&length.to_le_bytes()[..], &head, rest].concat())
+}
+
+fn split_head<H: DeserializeOwned>(bytes: &[u8]) -> Result<(H, &[u8]), String> {
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or(TOO_SHORT)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (head, rest) = rest.split_at_checked(length).ok_or(TOO_SHORT)?;
+    Ok((serde_json::from_slice(head).map_err(|error| error.to_string())?, rest))
 }
 
 #[cfg(test)]

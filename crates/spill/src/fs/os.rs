@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use rustix::fs::{
     Advice as FileAdvice, AtFlags, CWD, Dir, FallocateFlags, FileType, FlockOperation,
-    Mode as FileMode, OFlags, fadvise, fallocate, fcntl_getfl, flock, fsync, linkat, mkdirat, open,
-    openat, renameat, unlinkat,
+    Mode as FileMode, OFlags, StatVfsMountFlags, fadvise, fallocate, fcntl_getfl, flock, fstatvfs,
+    fsync, linkat, mkdirat, open, openat, renameat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
@@ -103,9 +103,14 @@ impl Fs for Os {
         match self.held.as_ref().and_then(|held| held.directory(path)) {
             Some(directory) => {
                 let directory = directory?;
-                Ok(retry_on_intr(|| fsync(&*directory))?)
+                retry_on_intr(|| fsync(&*directory))?;
+                check_writable(&*directory)
             }
-            None => fs::File::open(path)?.sync_all(),
+            None => {
+                let directory = fs::File::open(path)?;
+                directory.sync_all()?;
+                check_writable(&directory)
+            }
         }
     }
 
@@ -119,6 +124,15 @@ impl Fs for Os {
         let directory = self.open_with(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
         flock(&directory, FlockOperation::NonBlockingLockShared)?;
         Ok(Box::new(DirectoryLock(directory)))
+    }
+}
+
+/// Fails where the file system is read-only by now. One that was made so by force, as in an
+/// emergency, says of a sync that it is done and writes nothing: ext4 does, see `ext4_sync_file`.
+fn check_writable(file: impl AsFd) -> io::Result<()> {
+    match fstatvfs(file)?.f_flag.contains(StatVfsMountFlags::RDONLY) {
+        true => Err(Errno::ROFS.into()),
+        false => Ok(()),
     }
 }
 
@@ -188,7 +202,8 @@ impl File for OsFile {
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        check_writable(&*self.file)
     }
 
     fn start_writeback(&self, part: Range<u64>) {
@@ -382,8 +397,43 @@ mod linux {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::super::{Mode, write_all_at};
     use super::*;
+
+    const PLACE: &str = "SPILL_TEST_READ_ONLY";
+
+    #[test]
+    fn a_sync_on_a_file_system_that_became_read_only_fails() {
+        if let Some(place) = std::env::var_os(PLACE) {
+            let place = Path::new(&place);
+            let file = Os::new().open(&place.join("file"), Mode::Read).unwrap();
+            for done in [file.sync(), Os::new().sync_dir(place)] {
+                assert_eq!(done.unwrap_err().kind(), io::ErrorKind::ReadOnlyFilesystem);
+            }
+            println!("seen read-only");
+            return;
+        }
+        let place = tempfile::tempdir().unwrap();
+        let mount = "mount -t tmpfs tmpfs \"$0\" && touch \"$0/file\" && \
+                     mount -o remount,ro \"$0\" && exec \"$@\"";
+        let name = "fs::os::tests::a_sync_on_a_file_system_that_became_read_only_fails";
+        let run = Command::new("unshare")
+            .args(["-rm", "sh", "-c", mount])
+            .arg(place.path())
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(PLACE, place.path())
+            .output();
+        match run {
+            Ok(run) if String::from_utf8_lossy(&run.stdout).contains("running 1 test") => {
+                let out = String::from_utf8_lossy(&run.stdout);
+                assert!(out.contains("seen read-only"), "{run:?}");
+            }
+            other => eprintln!("SKIPPED: no mount of its own: {other:?}"),
+        }
+    }
 
     #[test]
     fn lock_is_released_despite_an_inherited_descriptor() {
