@@ -14,6 +14,12 @@ const SECRET: &str = "KVMETER_TEST_PASSWORD";
 const PASSWORD: &str = "a-password-of-the-test";
 const AGENTS: &str = "192.0.2.1,192.0.2.2";
 pub const SERVER: &str = "memcached://192.0.2.3:11299";
+const STUDY: &str = "name = \"spread\"\nsequence = [\"load\", \"ycsb-b\"]\n\
+    [store.memcached]\nservers = \"192.0.2.3:11299\"\n\
+    [data]\nrecords = \"2k\"\n\
+    [load]\nthreads = 2\npin = false\n\
+    [measure]\nthreads = 2\ntime = \"1s\"\nrate = \"1k\"\npin = false\n\
+    [agents]\nhosts = [\"192.0.2.1\", \"192.0.2.2\"]\ntoken_file = \"token\"\n";
 
 /// Machines with what the agents need; None, loudly, where there can be none.
 fn machines() -> Option<Machines> {
@@ -110,8 +116,9 @@ fn two_agents_load_one_server_without_loss() {
 fn the_seconds_of_all_agents_are_shown_together() {
     let Some(net) = machines() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
-    let more = ["--workload", "ycsb-c", "--rate", "1k", "--time", "6s", "--progress=json"];
-    let result = net.bench(&more);
+    net.place.write("study.toml", &STUDY.replace("1s", "6s"));
+    let args = ["run", "study.toml", "--out", "s.sqlite", "--progress=json"];
+    let result = command_output(net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap());
     let events: Vec<Value> =
         result.err.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let seconds: Vec<&Value> =
@@ -273,13 +280,7 @@ fn an_agent_ends_cleanly_on_a_signal() {
 fn a_study_runs_on_agents() {
     let Some(net) = machines() else { return };
     let (_server, _agents) = (net.memcached(), net.agents());
-    let study = "name = \"spread\"\nsequence = [\"load\", \"ycsb-b\"]\n\
-                 [store.memcached]\nservers = \"192.0.2.3:11299\"\n\
-                 [data]\nrecords = \"2k\"\n\
-                 [load]\nthreads = 2\npin = false\n\
-                 [measure]\nthreads = 2\ntime = \"1s\"\nrate = \"1k\"\npin = false\n\
-                 [agents]\nhosts = [\"192.0.2.1\", \"192.0.2.2\"]\ntoken_file = \"token\"\n";
-    net.place.write("study.toml", study);
+    net.place.write("study.toml", STUDY);
     let args = ["run", "study.toml", "--out", "s.sqlite", "--json"];
     let result = command_output(net.on(2, env!("CARGO_BIN_EXE_kvmeter"), &args).output().unwrap());
     let runs: Vec<Value> =
