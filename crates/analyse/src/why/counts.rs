@@ -94,15 +94,15 @@ fn requests(
     });
     let wait = wait.and_then(|wait| Some((wait.quantile(0.5)?, wait.quantile(0.99)?)));
     let wait = wait.map(|(median, p99)| {
-        format!(", after waits of {} and {} until the device had them", time(median), time(p99))
+        format!("half waited {} or more for the device, 99 % at most {}; ", time(median), time(p99))
     });
     Some(format!(
-        "{}: {count} {operation}, {}/s: half took {} or more, 99 % at most {}{}{}.",
+        "{}: {count} {operation}, {}/s: {}half took {} or more, 99 % at most {}{}.",
         latency.subject,
         digits(rate(count as f64)),
+        wait.unwrap_or_default(),
         time(median),
         time(p99),
-        wait.unwrap_or_default(),
         size.unwrap_or_default()
     ))
 }
@@ -252,9 +252,9 @@ mod tests {
         assert_eq!(
             of_machine(&profile),
             [
-                "vda: 1010 reads, 505/s: half took 80.0 µs or more, 99 % at most 80.0 µs, \
-                 after waits of 6.00 µs and 900 µs until the device had them; 7.89 MiB/s in requests \
-                 of 16.0 KiB at the median.",
+                "vda: 1010 reads, 505/s: half waited 6.00 µs or more for the device, 99 % at most \
+                 900 µs; half took 80.0 µs or more, 99 % at most 80.0 µs; 7.89 MiB/s in requests of \
+                 16.0 KiB at the median.",
                 "Softirqs took 40 % of one CPU: NET_RX 40 % (99 % at most 20.0 µs each)."
             ]
         );
