@@ -32,6 +32,7 @@ pub mod suggest;
 pub mod text;
 pub mod text_position;
 pub mod tilde;
+mod top_down;
 mod unavailable;
 
 pub use address::{Address, AddressError, LONGEST_SOCKET};
@@ -62,4 +63,5 @@ pub use run_latencies::{LatencyStatistics, RunLatencies, RunLatency};
 pub use series::Series;
 pub use share_range::ShareRange;
 pub use signal::{Signal, SignalWindow};
+pub use top_down::{SlotCategory, SlotEvent, SlotShare, TopDown, TopDownPass};
 pub use unavailable::Unavailable;

@@ -148,6 +148,16 @@ pub enum ReadingValue {
     Unavailable { reason: String, remedy: Option<String> },
 }
 
+impl ReadingValue {
+    /// The number, if there is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            ReadingValue::Value(value) => Some(*value),
+            ReadingValue::Unavailable { .. } => None,
+        }
+    }
+}
+
 /// The end of the reason for readings of a server that is not on this machine.
 pub const IS_ELSEWHERE: &str = "is another machine, or another network namespace of this one";
 

@@ -10,6 +10,7 @@ use crate::parse::field;
 use crate::root::Root;
 
 use super::encoding::PMUS;
+use super::top_down::{self, TopDownTable};
 
 /// A quantity, independent of a CPU's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,9 +57,15 @@ pub struct EventTable {
     pub name: &'static str,
     rows: &'static [&'static [Row]],
     pub last_level: LastLevel,
+    /// Where the slots of its pipeline go; the first that is for the cores here counts.
+    pub(super) top_down: &'static [TopDownTable],
 }
 
 impl EventTable {
+    const fn with(self, top_down: &'static [TopDownTable]) -> EventTable {
+        EventTable { top_down, ..self }
+    }
+
     /// The events of a quantity on this kind of core.
     pub fn of(&self, quantity: PerfQuantity) -> Option<&'static [RawEvent]> {
         let mut rows = self.rows.iter().flat_map(|rows| rows.iter());
@@ -91,21 +98,27 @@ impl CoreEvents {
                 "name a raw event of this CPU's manual yourself",
             ));
         };
-        let missing = raws.iter().find(|raw| {
-            let file = format!("{PMUS}/{}/events/{}", self.pmu, raw.name.to_lowercase());
-            self.lists_events && !root.exists(&file)
-        });
-        match missing {
-            Some(raw) => Err(Unavailable::new(
+        raws.iter().try_for_each(|raw| self.implements(root, raw))?;
+        Ok(raws)
+    }
+
+    /// Whether the PMU implements an event, as far as it says so.
+    ///
+    /// # Errors
+    /// It lists its events, and this one is not among them.
+    pub(super) fn implements(&self, root: &Root, raw: &RawEvent) -> Result<(), Unavailable> {
+        let file = format!("{PMUS}/{}/events/{}", self.pmu, raw.name.to_lowercase());
+        match self.lists_events && !root.exists(&file) {
+            true => Err(Unavailable::new(
                 format!("the PMU {} does not implement {} ({})", self.pmu, raw.name, raw.terms),
                 "name another event that its folder `events` lists",
             )),
-            None => Ok(raws),
+            false => Ok(()),
         }
     }
 }
 
-const fn raw(terms: &'static str, name: &'static str) -> RawEvent {
+pub(super) const fn raw(terms: &'static str, name: &'static str) -> RawEvent {
     RawEvent { terms, name }
 }
 
@@ -246,11 +259,11 @@ const X_GENE: &[Row] = &[
 ];
 
 const fn table(name: &'static str, rows: &'static [&'static [Row]]) -> EventTable {
-    EventTable { name, rows, last_level: LastLevel::Core }
+    EventTable { name, rows, last_level: LastLevel::Core, top_down: &[] }
 }
 
 const fn zen(name: &'static str, rows: &'static [&'static [Row]]) -> EventTable {
-    EventTable { name, rows, last_level: LastLevel::Uncore("amd_l3") }
+    EventTable { name, rows, last_level: LastLevel::Uncore("amd_l3"), top_down: &[] }
 }
 
 /// A vendor, a family, ranges of models and their table.
@@ -271,20 +284,21 @@ const X86_CORES: &[X86] = &[
         6,
         // Skylake, Kaby Lake, Comet Lake; 0x55 is Skylake-SP, Cascade and Cooper Lake.
         &[(0x4e, 0x4e), (0x55, 0x55), (0x5e, 0x5e), (0x8e, 0x8e), (0x9e, 0x9e), (0xa5, 0xa6)],
-        table("Intel Skylake and Cascade Lake", &[SKYLAKE, INTEL_ANY]),
+        table("Intel Skylake and Cascade Lake", &[SKYLAKE, INTEL_ANY]).with(top_down::SKYLAKE),
     ),
     (
         "GenuineIntel",
         6,
         &[(0x6a, 0x6a), (0x6c, 0x6c), (0x7d, 0x7e), (0xa7, 0xa7)],
-        table("Intel Ice Lake", &[ICE_LAKE, INTEL_ANY]),
+        table("Intel Ice Lake", &[ICE_LAKE, INTEL_ANY]).with(top_down::ICE_LAKE),
     ),
     (
         "GenuineIntel",
         6,
         // Sapphire, Emerald and Granite Rapids.
         &[(0x8f, 0x8f), (0xcf, 0xcf), (0xad, 0xae)],
-        table("Intel Sapphire, Emerald and Granite Rapids", &[GOLDEN_COVE, INTEL_ANY]),
+        table("Intel Sapphire, Emerald and Granite Rapids", &[GOLDEN_COVE, INTEL_ANY])
+            .with(top_down::GOLDEN_COVE),
     ),
     (
         "GenuineIntel",
@@ -295,22 +309,24 @@ const X86_CORES: &[X86] = &[
     ("AuthenticAMD", 0x17, &[(0, u32::MAX)], zen("AMD Zen 1 and 2", &[ZEN_1_2, ZEN])),
     ("HygonGenuine", 0x18, &[(0, u32::MAX)], zen("Hygon (Zen 1)", &[ZEN_1_2, ZEN])),
     ("AuthenticAMD", 0x19, &[(0x00, 0x0f), (0x20, 0x5f)], zen("AMD Zen 3", &[ZEN_3, ZEN])),
-    ("AuthenticAMD", 0x19, &[(0, u32::MAX)], zen("AMD Zen 4", &[ZEN_3, ZEN])),
+    ("AuthenticAMD", 0x19, &[(0, u32::MAX)], zen("AMD Zen 4", &[ZEN_3, ZEN]).with(top_down::ZEN_4)),
     (
         "AuthenticAMD",
         0x1a,
         &[(0x50, 0x5f), (0x90, 0xaf), (0xc0, 0xcf)],
-        zen("AMD Zen 6", &[ZEN_6, ZEN]),
+        zen("AMD Zen 6", &[ZEN_6, ZEN]).with(top_down::ZEN_6),
     ),
-    ("AuthenticAMD", 0x1a, &[(0, u32::MAX)], zen("AMD Zen 5", &[ZEN_3, ZEN])),
+    ("AuthenticAMD", 0x1a, &[(0, u32::MAX)], zen("AMD Zen 5", &[ZEN_3, ZEN]).with(top_down::ZEN_5)),
 ];
 
 /// Implementer and the table of its server cores.
-const ARM: EventTable = table("Arm Neoverse and other PMUv3 cores", &[PMUV3, NEOVERSE]);
+const ARM: EventTable =
+    table("Arm Neoverse and other PMUv3 cores", &[PMUV3, NEOVERSE]).with(top_down::NEOVERSE);
 const ARM_X_GENE: EventTable = EventTable {
     name: "Applied Micro X-Gene",
     rows: &[PMUV3, X_GENE],
     last_level: LastLevel::Uncore("l3c"),
+    top_down: &[],
 };
 const APPLIED_MICRO: u32 = 0x50;
 
