@@ -46,6 +46,10 @@ pub enum Event<'a> {
         step: &'a Step,
         why: &'a str,
     },
+    /// The load runs once more while the pipeline's slots are counted.
+    CountingSlots {
+        step: &'a Step,
+    },
     RunStarts {
         step: &'a Step,
     },

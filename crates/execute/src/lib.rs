@@ -42,6 +42,7 @@ mod server_side;
 mod session;
 mod simulated_pass;
 mod started_server;
+mod top_down_pass;
 
 pub use calibration_agenda::KnownMaxima;
 pub use directories::check_directories;

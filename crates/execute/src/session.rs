@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use drive::{DataChanges, PhaseKind, PhaseOutcome, Target, Ticks};
+use drive::{DataChanges, Observer, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
-use model::{Execution, Op, Phase, Reading, Run, RunProfile, RunSettings, Series};
+use model::{Execution, Op, Phase, Reading, Run, RunProfile, RunSettings, Series, TopDownPass};
 use store::{Statistic, Store, StoreError, StoreUrl, StoreVisitor};
 use study::{ProbesConfig, Profiling, Segment, ServerTiming, Step};
 use workload::{Workload, WorkloadSpec};
 
 use crate::check_findings::findings;
-use crate::co_runner;
+use crate::co_runner::{self, RunningHog};
 use crate::dataset_marker::{DatasetName, MarkerLocation};
 use crate::distributed::{AgentPool, AgentRun, AgentRunResult};
 use crate::driven_phase::{DrivenPhase, LocalDriver, on_agents};
@@ -29,6 +29,7 @@ use crate::required::{CheckTime, check, missing};
 use crate::run_record::{MeasuredRun, assemble};
 use crate::server_side::{ServerSide, ServersSummary, WindowReadings};
 use crate::simulated_pass::simulate;
+use crate::top_down_pass::{self, CountingObserver};
 
 /// How long a store may take to settle after a phase that wrote.
 const SETTLE_LIMIT: Duration = Duration::from_secs(300);
@@ -322,14 +323,76 @@ impl Session<'_> {
         };
         let frequency = profiling.frequency;
         self.listener.on_event(Event::Profiling { step: step.step });
-        let program = self.probes.pass.first();
-        let co_runner = step.load.co_runner.as_ref();
-        let co_runner = co_runner.map(|hog| co_runner::start(hog, program)).transpose()?;
-        let mut observer = ProfilingObserver::new(
-            profiled_pass::targets(self.servers.pids()),
-            frequency,
-            co_runner,
-        );
+        let targets = profiled_pass::targets(self.servers.pids());
+        let mut observer = ProfilingObserver::new(targets, frequency, self.hog(step)?);
+        let outcome = self.again(store, workload, step, &mut observer)?;
+        if outcome.stopped {
+            return Ok(ProfiledPass::LeftChanges);
+        }
+        let whole = data_is_whole(step, &outcome);
+        let mut end = if whole { ProfiledPass::Ended } else { ProfiledPass::LeftChanges };
+        match (observer.result, outcome.gave_up.clone()) {
+            (Ok(profile), None) => {
+                let (seconds, operations) = (outcome.seconds, outcome.operations);
+                let mut top_down = top_down_pass::missing("the pass before changed the data");
+                if whole {
+                    (top_down, end) = self.count_slots(store, workload, step)?;
+                }
+                let top_down = Some(top_down);
+                let profile = RunProfile { seconds, operations, top_down, ..profile };
+                run.profile = Some(Box::new(profile));
+                (self.keep)(run)?;
+            }
+            (Err(why), _) | (_, Some(why)) => {
+                self.listener.on_event(Event::Unprofiled { step: step.step, why: &why });
+            }
+        }
+        Ok(end)
+    }
+
+    /// Runs the load once more to count the pipeline's slots, where this machine can count them.
+    fn count_slots<T: Target>(
+        &mut self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: LoadStep<'_>,
+    ) -> Result<(TopDownPass, ProfiledPass), ExecuteError> {
+        let plan = match top_down_pass::plan() {
+            Ok(plan) => plan,
+            Err(why) => return Ok((top_down_pass::missing(why.to_string()), ProfiledPass::Ended)),
+        };
+        self.listener.on_event(Event::CountingSlots { step: step.step });
+        let targets = profiled_pass::targets(self.servers.pids());
+        let mut observer = CountingObserver::new(plan, targets, self.hog(step)?);
+        let outcome = self.again(store, workload, step, &mut observer)?;
+        let pass = match (outcome.stopped, outcome.gave_up.clone()) {
+            (true, _) => top_down_pass::missing("the pass was stopped before its end"),
+            (false, Some(why)) => top_down_pass::missing(why),
+            (false, None) => {
+                let (seconds, operations) = (outcome.seconds, outcome.operations);
+                TopDownPass { seconds, operations, ..observer.pass }
+            }
+        };
+        let end = match !outcome.stopped && data_is_whole(step, &outcome) {
+            true => ProfiledPass::Ended,
+            false => ProfiledPass::LeftChanges,
+        };
+        Ok((pass, end))
+    }
+
+    fn hog(&self, step: LoadStep<'_>) -> Result<Option<RunningHog>, ExecuteError> {
+        let hog = step.load.co_runner.as_ref();
+        hog.map(|hog| co_runner::start(hog, self.probes.pass.first())).transpose()
+    }
+
+    /// Runs the load of a step again on the same store, outside of any run.
+    fn again<T: Target>(
+        &self,
+        store: &Arc<T>,
+        workload: &Arc<Workload>,
+        step: LoadStep<'_>,
+        observer: &mut dyn Observer,
+    ) -> Result<PhaseOutcome, ExecuteError> {
         let driver = LocalDriver {
             clock: self.clock,
             stop: self.stop,
@@ -337,25 +400,7 @@ impl Session<'_> {
             knobs: &self.segment.knobs,
             servers: &self.servers.cpus(),
         };
-        let driven = driver.drive(store, workload, step, PhaseKind::Mix, &mut observer)?;
-        let outcome = driven.outcome;
-        if outcome.stopped {
-            return Ok(ProfiledPass::LeftChanges);
-        }
-        match (observer.result, outcome.gave_up.clone()) {
-            (Ok(profile), None) => {
-                let (seconds, operations) = (outcome.seconds, outcome.operations);
-                run.profile = Some(Box::new(RunProfile { seconds, operations, ..profile }));
-                (self.keep)(run)?;
-            }
-            (Err(why), _) | (_, Some(why)) => {
-                self.listener.on_event(Event::Unprofiled { step: step.step, why: &why });
-            }
-        }
-        match data_is_whole(step, &outcome) {
-            true => Ok(ProfiledPass::Ended),
-            false => Ok(ProfiledPass::LeftChanges),
-        }
+        Ok(driver.drive(store, workload, step, PhaseKind::Mix, observer)?.outcome)
     }
 
     /// Runs the load of a step with probes around its window; none where it was stopped before.

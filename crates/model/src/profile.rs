@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::KernelCounts;
+use crate::{KernelCounts, TopDownPass};
 
 /// What interrupts a thread for a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct RunProfile {
     pub stacks: Vec<Stack>,
     /// What was counted inside the kernel meanwhile; none in a file of a kvmeter that did not.
     pub counts: Option<KernelCounts>,
+    /// What became of the pipeline's slots, from a further pass; none in a file of a kvmeter that
+    /// had none.
+    pub top_down: Option<TopDownPass>,
 }
 
 /// The processes of a profile with one state.

@@ -106,6 +106,7 @@ fn empty(frequency: u64) -> RunProfile {
         lost: 0,
         stacks: Vec::new(),
         counts: None,
+        top_down: None,
     }
 }
 

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::RecordError;
 
 /// The tables of the schema.
-const TABLES: [&str; 23] = [
+const TABLES: [&str; 26] = [
     "design",
     "execution",
     "fact",
@@ -29,9 +29,12 @@ const TABLES: [&str; 23] = [
     "sampled",
     "series",
     "setting",
+    "slot_event",
+    "slot_share",
     "stack",
     "stream",
     "tcp",
+    "top_down",
 ];
 
 /// Refuses views, virtual tables and computed columns; where the file will be written to

@@ -3,7 +3,8 @@
 use model::figures::{FIGURES, figures_us};
 use model::{
     Distribution, Execution, KernelCounts, KernelHistogram, LatencyClock, LatencyScope, LoopKind,
-    Phase, Reading, Run, RunProfile, StackSet, TcpFigures,
+    Phase, Reading, ReadingValue, Run, RunProfile, SlotEvent, SlotShare, StackSet, TcpFigures,
+    TopDown, TopDownPass,
 };
 use serde_json::{Map, Value, json};
 
@@ -134,6 +135,54 @@ fn profile(profile: &RunProfile) -> Value {
         "lost": profile.lost,
         "processes": profile.sets().iter().map(set).collect::<Vec<_>>(),
         "kernel_counts": profile.counts.as_ref().map(kernel_counts),
+        "top_down": profile.top_down.as_ref().map(top_down),
+    })
+}
+
+/// What became of the pipeline's slots: shares by category, null where there is none, and counts.
+fn top_down(pass: &TopDownPass) -> Value {
+    let reason = |value: &ReadingValue| match value {
+        ReadingValue::Value(_) => None,
+        ReadingValue::Unavailable { reason, remedy } => {
+            Some(remedy.as_ref().map_or_else(|| reason.clone(), |r| format!("{reason}; {r}")))
+        }
+    };
+    let event = |event: &SlotEvent| {
+        json!({
+            "event": event.event,
+            "count": event.count.number(),
+            "unavailable": reason(&event.count),
+            "running_ratio": event.running,
+        })
+    };
+    let process = |process: &TopDown| {
+        let named = |value: fn(&SlotShare) -> Value| -> Map<String, Value> {
+            let shares = process.shares.iter();
+            shares.map(|share| (share.category.key().to_owned(), value(share))).collect()
+        };
+        let unavailable: Map<String, Value> = process
+            .shares
+            .iter()
+            .filter_map(|share| {
+                Some((share.category.key().to_owned(), reason(&share.share)?.into()))
+            })
+            .collect();
+        json!({
+            "side": process.side,
+            "process": process.process,
+            "cpu": process.cpu,
+            "source": process.source,
+            "user_only": process.user_only,
+            "shares": named(|share| share.share.number().into()),
+            "unavailable": unavailable,
+            "events": process.events.iter().map(event).collect::<Vec<_>>(),
+        })
+    };
+    json!({
+        "seconds": pass.seconds,
+        "operations": pass.operations,
+        "processes": pass.processes.iter().map(process).collect::<Vec<_>>(),
+        "unavailable": pass.missing,
     })
 }
 

@@ -2,6 +2,7 @@
 //! Results files are shared, so passwords in addresses are masked.
 
 mod profile;
+mod top_down;
 
 use std::path::Path;
 

@@ -59,6 +59,8 @@ fn a_profile_is_written_and_drawn() {
         assert!(page.contains(&format!("<h3>{title}</h3>")), "{title}");
         assert!(page.contains(tip), "{tip}");
     }
+    let slots = "memcached, server: backend bound 44.0 % (memory bound 36.0 %, core bound 8.00 %)";
+    assert!(page.contains("<h3>Where the pipeline&#39;s slots go</h3>") && page.contains(slots));
     assert!(!page.contains("<h3>Softirqs</h3>") && !page.contains("<vda>"));
     let runs: Vec<_> =
         study.iter().flat_map(|(e, runs)| runs.iter().map(move |run| (e, run))).collect();
@@ -71,8 +73,12 @@ fn a_profile_is_written_and_drawn() {
             "no other figure includes it",
             "Its threads waited 1000 times for a CPU, 70.1 ms in all: 14.0 µs at the median, 3.00 ms",
             "The whole machine: ",
-            "100 reads, 10.0/s: half took 80.0 µs or more, 99 % at most 80.0 µs; 160 KiB/s in",
+            "100 reads, 10.0/s: half waited ",
+            "half took 80.0 µs or more, 99 % at most 80.0 µs; 160 KiB/s in",
             "No figures of softirqs: this kernel has no tracepoint softirq_entry.",
+            "Of its pipeline slots 31 % retire operations, 44 % wait for the back end (36 % for memory, 8.0 % \
+             for the core), 17 % wait",
+            "Slots were counted in a further pass, 10.0 s long",
         ] {
             assert!(text.contains(words), "{words}: {text}");
         }

@@ -231,6 +231,7 @@ mod tests {
                 }],
                 lost: 3,
             }),
+            top_down: None,
         }
     }
 

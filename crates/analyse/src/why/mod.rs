@@ -1,10 +1,12 @@
-//! Sentences on where a run's time went, from the stacks of a pass after it and from what was counted
-//! inside the kernel; and on whose its energy was. Each says what was seen and no more.
+//! Sentences on where a run's time went, from the stacks of a pass after it, from what was counted
+//! inside the kernel, and from pipeline slots; and on whose its energy was. Each says what was seen
+//! and no more.
 
 mod counts;
 mod energy;
 mod kind;
 mod path;
+mod top_down;
 
 use model::{ProfiledSide, Run, RunProfile, SampleClock, StackSet, ThreadState};
 
@@ -40,6 +42,11 @@ pub fn answer(run: &Run, profile: &RunProfile) -> WhyAnswer {
     let sets = profile.sets();
     let mut names: Vec<_> = sets.iter().map(|set| (set.side, set.process)).collect();
     names.dedup();
+    for process in profile.top_down.iter().flat_map(top_down::processes) {
+        if !names.contains(&process) {
+            names.push(process);
+        }
+    }
     let processes = names.into_iter().map(|(side, process)| {
         let of = |state| {
             sets.iter().find(|set| (set.side, set.process, set.state) == (side, process, state))
@@ -54,6 +61,7 @@ pub fn answer(run: &Run, profile: &RunProfile) -> WhyAnswer {
         if let Some(blocked) = of(ThreadState::Blocked) {
             sentences.extend(waits(blocked));
         }
+        sentences.extend(top_down::of_process(profile, side, process));
         sentences.extend(counts::of_process(profile, side, process));
         ProcessAnswer { side, process: process.to_owned(), sentences }
     });
@@ -166,6 +174,7 @@ fn reservations(profile: &RunProfile, measured_ops_s: f64) -> Vec<String> {
     if profile.lost > 0 {
         words.push(format!("{} samples had no room and are lost.", profile.lost));
     }
+    words.extend(top_down::reservations(profile, measured_ops_s));
     words.extend(counts::reservations(profile));
     words
 }

@@ -61,6 +61,7 @@ impl EventSource {
             Event::Settling { step } => stage(step, "the store settles"),
             Event::Simulating { step } => stage(step, "a pass under cachegrind"),
             Event::Profiling { step } => stage(step, PROFILES),
+            Event::CountingSlots { step } => stage(step, "a pass that counts pipeline slots"),
             Event::Idling { .. } => Some(RunEvent::Stage {
                 label: String::new(),
                 stage: "measures the power of the idle machine".to_owned(),

@@ -248,6 +248,9 @@ impl Bar {
                     step.label
                 ));
             }
+            Event::CountingSlots { step } => {
+                self.print_line(&format!("{}: a pass that counts pipeline slots", step.label));
+            }
             Event::Unprofiled { step, why } => {
                 self.print_line(&format!("{}: no profile was made: {why}", step.label));
             }

@@ -73,6 +73,27 @@ fn client_and_server_are_profiled_after_the_run() {
     let page = std::fs::read_to_string(place.file("w.html")).unwrap();
     assert!(page.contains("class=\"flame\"") && page.contains("<title>event_base_loop: "));
     counts_are_there_or_say_why_not(profile, &out, &page);
+    slots_are_there_or_say_why_not(profile, &out);
+}
+
+/// What became of the pipeline's slots; most virtual machines do not count them.
+fn slots_are_there_or_say_why_not(profile: &Value, out: &str) {
+    let top_down = &profile["top_down"];
+    let processes = top_down["processes"].as_array().unwrap();
+    if let Some(reason) = top_down["unavailable"].as_str() {
+        eprintln!("SKIPPED: {reason}");
+        assert!(reason.contains("; ") && out.contains("No top-down analysis: "), "{reason}");
+    } else {
+        assert_eq!(processes.len(), 2, "{top_down}");
+    }
+    for process in processes {
+        let shares = process["shares"].as_object().unwrap();
+        let known = shares.values().filter_map(Value::as_f64);
+        assert!(known.clone().all(|share| (0.0..=1.0).contains(&share)), "{process}");
+        if known.count() > 0 {
+            assert!(out.contains("Of its pipeline slots ") || out.contains("of its cycles"));
+        }
+    }
 }
 
 /// What was counted inside the kernel while memcached was loaded over TCP.

@@ -2,6 +2,7 @@
 //! large files.
 
 mod kernel_counts;
+mod top_down;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -10,6 +11,7 @@ use std::vec::Drain;
 use model::{
     Distribution, Failures, HarnessTax, KernelCounts, LatencyScope, LoopKind, Reading,
     ReadingValue, Run, RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack,
+    TopDownPass,
 };
 use rusqlite::{Connection, Row};
 
@@ -382,7 +384,8 @@ impl RunLoader<'_> {
         let path = self.path;
         self.read_rows(
             "profile",
-            "clock, frequency_hz, kernel, seconds, operations, lost, events_lost",
+            "clock, frequency_hz, kernel, seconds, operations, lost, events_lost, top_down_seconds, \
+             top_down_operations, top_down_missing",
             "",
             |row, _, _| {
                 Ok(Some(RunProfile {
@@ -396,6 +399,14 @@ impl RunLoader<'_> {
                     counts: row
                         .get::<_, Option<u64>>(7)?
                         .map(|lost| KernelCounts { lost, ..KernelCounts::default() }),
+                    top_down: row
+                        .get::<_, Option<f64>>(8)?
+                        .map(|seconds| -> rusqlite::Result<TopDownPass> {
+                            let operations = row.get::<_, Option<u64>>(9)?.unwrap_or_default();
+                            let missing = row.get(10)?;
+                            Ok(TopDownPass { seconds, operations, missing, ..Default::default() })
+                        })
+                        .transpose()?,
                 }))
             },
             |_, run, mut profiles| run.profile = profiles.next().map(Box::new),
@@ -424,7 +435,8 @@ impl RunLoader<'_> {
                 }
             },
         )?;
-        self.kernel_counts()
+        self.kernel_counts()?;
+        self.top_downs()
     }
 }
 

@@ -16,6 +16,7 @@ const STEPS: &[&str] = &[
     include_str!("v7.sql"),
     include_str!("v8.sql"),
     include_str!("v9.sql"),
+    include_str!("v10.sql"),
 ];
 
 /// The version that this kvmeter writes: SQLite's `user_version`.

@@ -1,8 +1,9 @@
-//! Writes the pass after a run: stacks, and what was counted inside the kernel.
+//! Writes the pass after a run: stacks, what was counted inside the kernel, and slots.
 
 use model::{KernelCounts, KernelHistogram, RunProfile, masked};
 use rusqlite::{Connection, params};
 
+use super::top_down::insert_top_down;
 use crate::names::name;
 
 pub(super) fn insert_profile(
@@ -10,8 +11,9 @@ pub(super) fn insert_profile(
     key: i64,
     profile: &RunProfile,
 ) -> rusqlite::Result<()> {
+    let top_down = profile.top_down.as_ref();
     sql.execute(
-        "INSERT INTO profile VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO profile VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
         params![
             key,
             name(&profile.clock),
@@ -21,6 +23,9 @@ pub(super) fn insert_profile(
             profile.operations,
             profile.lost,
             profile.counts.as_ref().map(|counts| counts.lost),
+            top_down.map(|pass| pass.seconds),
+            top_down.map(|pass| pass.operations),
+            top_down.and_then(|pass| pass.missing.as_deref().map(masked)),
         ],
     )?;
     let mut stack =
@@ -36,6 +41,9 @@ pub(super) fn insert_profile(
             known.samples,
             known.seconds,
         ])?;
+    }
+    for (position, known) in top_down.iter().flat_map(|pass| pass.processes.iter().enumerate()) {
+        insert_top_down(sql, key, position, known)?;
     }
     profile.counts.as_ref().map_or(Ok(()), |counts| insert_counts(sql, key, counts))
 }

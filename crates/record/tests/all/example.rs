@@ -5,8 +5,8 @@ use model::{
     BlockOperation, Design, Execution, Fact, Failures, HarnessTax, KernelBucket, KernelCounts,
     KernelHistogram, KernelQuantity, LatencyClock, LatencyScope, LoopKind, Machine, MissingCounts,
     Op, Origin, Phase, PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency,
-    RunProfile, RunSettings, SampleClock, Scope, Series, SeriesPoint, Stack, TcpFigures,
-    ThreadState, Unit,
+    RunProfile, RunSettings, SampleClock, Scope, Series, SeriesPoint, SlotCategory, SlotEvent,
+    SlotShare, Stack, TcpFigures, ThreadState, TopDown, TopDownPass, Unit,
 };
 
 pub fn settings(pairs: &[(&str, &str)]) -> RunSettings {
@@ -249,6 +249,47 @@ pub fn profile() -> RunProfile {
             stack(ThreadState::Blocked, &[], 1),
         ],
         counts: Some(kernel_counts()),
+        top_down: Some(top_down()),
+    }
+}
+
+fn top_down() -> TopDownPass {
+    let unavailable = |remedy: Option<&str>| ReadingValue::Unavailable {
+        reason: "the kernel refused it".to_owned(),
+        remedy: remedy.map(str::to_owned),
+    };
+    let process = |side, process: &str, user_only| TopDown {
+        side,
+        process: process.to_owned(),
+        cpu: "AMD Zen 4".to_owned(),
+        source: "a file".to_owned(),
+        user_only,
+        shares: vec![
+            SlotShare { category: SlotCategory::Retiring, share: ReadingValue::Value(0.25) },
+            SlotShare { category: SlotCategory::BackendBound, share: unavailable(Some("ask it")) },
+            SlotShare { category: SlotCategory::MemoryBound, share: unavailable(None) },
+        ],
+        events: vec![
+            SlotEvent {
+                event: "cpu/event=0x76/ (ls_not_halted_cyc)".to_owned(),
+                count: ReadingValue::Value(1e9),
+                running: 0.5,
+            },
+            SlotEvent {
+                event: "cpu/event=0x1a0/".to_owned(),
+                count: unavailable(None),
+                running: 0.0,
+            },
+        ],
+    };
+    TopDownPass {
+        seconds: 2.5,
+        operations: 70,
+        processes: vec![
+            process(ProfiledSide::Client, "kvmeter", false),
+            process(ProfiledSide::Server, "memcached", true),
+        ],
+        missing: Some("redis-server: it has ended".to_owned()),
     }
 }
 

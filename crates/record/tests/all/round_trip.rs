@@ -125,6 +125,11 @@ fn a_stored_run_gains_its_profile_once() {
         (&counts["tcp"][0]["max_send_queue_bytes"], &counts["lost"]),
         (&64.into(), &7.into())
     );
+    let server = &json["profile"]["top_down"]["processes"][1];
+    assert_eq!(server["shares"]["retiring"], 0.25);
+    assert!(server["shares"]["backend_bound"].is_null());
+    assert_eq!(server["unavailable"]["backend_bound"], "the kernel refused it; ask it");
+    assert_eq!((&server["events"][0]["count"], &server["user_only"]), (&1e9.into(), &true.into()));
     assert!(file.write_run(&profiled).is_err());
     let other = Run { id: "other".to_owned(), ..profiled };
     assert!(matches!(file.write_run(&other), Err(RecordError::RunExists { .. })));

@@ -10,6 +10,7 @@ mod rates;
 mod samples;
 mod series;
 mod throughput;
+mod top_down;
 
 pub use cost::{amplification, cpu};
 pub use energy::energy;
@@ -19,6 +20,7 @@ pub use percentiles::percentiles;
 pub use rates::rates;
 pub use series::series;
 pub use throughput::throughput;
+pub use top_down::top_down;
 
 use crate::cells::{ReportCell, distinct, title};
 use crate::figure::{Chart, Entry, Shape};

@@ -1,5 +1,5 @@
-//! Where the time of profiled runs went: sentences, then histograms of what was counted inside the
-//! kernel, and a flame graph of each process.
+//! Where the time of profiled runs went: sentences, then the pipeline's slots, histograms of what
+//! was counted inside the kernel, and a flame graph of each process.
 
 use model::{Run, RunProfile, StackSet, ThreadState};
 
@@ -17,6 +17,11 @@ pub(super) fn section(out: &mut Markup, runs: &Runs<'_>) {
     for (run, profile) in profiled(runs) {
         out.raw("<h3>").text(&run.label).raw("</h3>");
         words(out, run, profile);
+        if let Some(figure) =
+            profile.top_down.as_ref().and_then(|pass| charts::top_down(&run.label, pass))
+        {
+            grid(out, &[figure]);
+        }
         if let Some(counts) = &profile.counts {
             grid(out, &charts::kernel_counts(&run.label, counts));
         }

@@ -12,7 +12,8 @@ use model::{
     BlockOperation, Execution, Fact, Failures, HarnessTax, KernelBucket, KernelCounts,
     KernelHistogram, KernelQuantity, LatencyClock, LoopKind, Machine, MissingCounts, Op, Origin,
     Phase, PlannedRun, ProfiledSide, Reading, ReadingValue, Run, RunLatency, RunProfile,
-    RunSettings, SampleClock, Scope, SeriesPoint, Stack, ThreadState, Unit,
+    RunSettings, SampleClock, Scope, SeriesPoint, SlotCategory, SlotShare, Stack, ThreadState,
+    TopDown, TopDownPass, Unit,
 };
 
 pub use factorial::factorial;
@@ -499,9 +500,39 @@ pub fn profiled() -> Vec<(Execution, Vec<Run>)> {
             stack(server, "memcached", ThreadState::OnCpu, "main;<script>;\"x\"", 50),
         ],
         counts: Some(kernel_counts()),
+        top_down: Some(top_down()),
     };
     study[0].1[0].profile = Some(Box::new(profile));
     study
+}
+
+fn top_down() -> TopDownPass {
+    use SlotCategory::*;
+    let shares = [
+        (Retiring, 0.31),
+        (BadSpeculation, 0.08),
+        (FrontendBound, 0.17),
+        (BackendBound, 0.44),
+        (FetchLatency, 0.12),
+        (FetchBandwidth, 0.05),
+        (MemoryBound, 0.36),
+        (CoreBound, 0.08),
+    ];
+    let share = |(category, share)| SlotShare { category, share: ReadingValue::Value(share) };
+    TopDownPass {
+        seconds: 10.0,
+        operations: 1000,
+        processes: vec![TopDown {
+            side: ProfiledSide::Server,
+            process: "memcached".to_owned(),
+            cpu: "AMD Zen 4".to_owned(),
+            source: "a vendor's file".to_owned(),
+            user_only: false,
+            shares: shares.map(share).to_vec(),
+            events: Vec::new(),
+        }],
+        missing: None,
+    }
 }
 
 fn kernel_counts() -> KernelCounts {
