@@ -140,7 +140,7 @@ fn without_energy(readings: &[Reading], here: bool) -> Vec<Reading> {
             reason: "the store runs on another machine, whose energy is not read".to_owned(),
             remedy: Some(
                 "connect that machine to a meter, plug or management controller that can \
-                          be read from here (`--probes meter=PORT`, `plug=URL`, `command=...`)"
+                          be read from here (`--probes meter=PORT`, `plug=URL`, `snmp=ADDRESS/OID`, `command=...`)"
                     .to_owned(),
             ),
         },

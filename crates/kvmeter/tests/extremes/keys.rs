@@ -92,6 +92,9 @@ fn contexts(table: &str) -> Vec<Vec<String>> {
         ("probes", Some("command")) => one(&["probes.command.run=[\"true\"]", "probes.use=auto"]),
         ("probes", Some("meter")) => one(&["probes.meter.port=/dev/null", "probes.use=auto"]),
         ("probes", Some("plug")) => one(&["probes.plug.url=http://127.0.0.1:1/"]),
+        ("probes", Some("snmp")) => {
+            one(&["probes.snmp.address=127.0.0.1:1", "probes.snmp.oids=[\"1.3.6.1\"]"])
+        }
         ("probes", Some("model")) => one(&["probes.model.idle_w=1", "probes.model.full_w=2"]),
         ("probes", Some("idle" | "every")) => vec![Vec::new(), vec!["probes.use=auto".to_owned()]],
         _ => vec![Vec::new()],

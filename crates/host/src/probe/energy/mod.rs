@@ -19,6 +19,8 @@ mod plug;
 mod program;
 mod rapl;
 mod redfish;
+mod secret;
+mod snmp;
 
 use serde::de::MapAccess;
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,7 @@ pub use self::model::ModelSettings;
 pub use self::plug::PlugSettings;
 pub use self::redfish::RedfishSettings;
 pub use self::settings::{ReadFlag, SettingError, SettingKey, SourceSettings};
+pub use self::snmp::{SnmpSettings, SnmpVersion};
 
 use super::{PROBES, ProbeSpec};
 
@@ -39,6 +42,7 @@ use super::{PROBES, ProbeSpec};
 energy_sources! {
     meter: MeterSettings,
     plug: PlugSettings,
+    snmp: SnmpSettings,
     command: CommandSettings,
     dcmi: DcmiSettings,
     redfish: RedfishSettings,

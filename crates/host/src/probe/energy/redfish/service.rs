@@ -1,26 +1,20 @@
 //! Requests to a Redfish service: HTTPS with its certificate checked, within limits of time and size.
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use model::Unavailable;
-use model::secrecy::is_exposed;
 use serde_json::Value;
 use tls::{Tls, TlsFailure};
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
 use super::settings::RedfishSettings;
+use crate::probe::energy::secret::Secret;
 
 /// Longest answer: a chassis with all its sensors stays far below.
 const MAX_ANSWER: u64 = 1 << 20;
-/// Longest password file.
-const MAX_PASSWORD: u64 = 4096;
 
 pub(super) struct Service {
     agent: Agent,
@@ -132,35 +126,12 @@ fn failed(url: &str, error: &ureq::Error) -> Failure {
 /// The header of basic authentication (RFC 7617).
 fn login(settings: &RedfishSettings) -> Result<Option<String>, Unavailable> {
     let Some(user) = &settings.user else { return Ok(None) };
-    let password = match (&settings.password_file, &settings.password_env) {
-        (Some(file), _) => read_password(file)?,
-        (None, Some(name)) => std::env::var(name).map_err(|_| {
-            Unavailable::new(
-                format!("the environment variable {name} holds no password for {user}"),
-                format!("set {name}, or name a file in `password_file` of the probe redfish"),
-            )
-        })?,
-        (None, None) => String::new(),
+    let secret = Secret {
+        probe: "redfish",
+        name: "password",
+        file: settings.password_file.as_deref(),
+        env: settings.password_env.as_deref(),
     };
+    let password = secret.read()?.unwrap_or_default();
     Ok(Some(format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))))
-}
-
-fn read_password(path: &Path) -> Result<String, Unavailable> {
-    let name = path.display();
-    let unreadable = |error: std::io::Error| {
-        Unavailable::new(
-            format!("the password file {name} could not be read: {error}"),
-            "name a file that this user can read in `password_file` of the probe redfish",
-        )
-    };
-    let file = File::open(path).map_err(unreadable)?;
-    if is_exposed(file.metadata().map_err(unreadable)?.mode()) {
-        return Err(Unavailable::new(
-            format!("everyone can read the password file {name}"),
-            format!("run `chmod go= {name}`"),
-        ));
-    }
-    let mut text = String::new();
-    file.take(MAX_PASSWORD).read_to_string(&mut text).map_err(unreadable)?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
