@@ -164,7 +164,9 @@ fn errors_of_agents_are_named() {
 
 #[test]
 fn values_of_other_objects_or_of_no_number_are_refused() {
-    fn giving(pairs: fn(&Request) -> Vec<(Vec<u8>, u8, &'static [u8])>) -> String {
+    /// Name, tag and value.
+    type Pair = (Vec<u8>, u8, &'static [u8]);
+    fn giving(pairs: fn(&Request) -> Vec<Pair>) -> String {
         let agent = FakeAgent::answering(move |request| {
             vec![request.response(request.id, (0, 0), &pairs(request))]
         });

@@ -25,7 +25,7 @@ impl Secret<'_> {
     pub(super) fn read(&self) -> Result<Option<String>, Unavailable> {
         let Secret { probe, name, .. } = self;
         match (self.file, self.env) {
-            (Some(path), _) => self.from_file(path).map(Some),
+            (Some(path), _) => self.read_file(path).map(Some),
             (None, Some(variable)) => std::env::var(variable).map(Some).map_err(|_| {
                 Unavailable::new(
                     format!("the environment variable {variable} holds no {name}"),
@@ -36,7 +36,7 @@ impl Secret<'_> {
         }
     }
 
-    fn from_file(&self, path: &Path) -> Result<String, Unavailable> {
+    fn read_file(&self, path: &Path) -> Result<String, Unavailable> {
         let Secret { probe, name, .. } = self;
         let shown = path.display();
         let unreadable = |error: io::Error| {

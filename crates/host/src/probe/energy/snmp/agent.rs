@@ -203,3 +203,55 @@ fn first_request() -> i32 {
     // Far from the end of the numbers.
     i32::try_from(random >> 34).unwrap_or_default()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 42 W of 1.3.6.1.4.1.1.1.0, by version 2c.
+    const ANSWER: &[u8] =
+        b"\x30\x2a\x02\x01\x01\x04\x06public\xa2\x1d\x02\x04\0\0\0\x07\x02\x01\0\x02\x01\0\
+        \x30\x0f\x30\x0d\x06\x08\x2b\x06\x01\x04\x01\x01\x01\0\x02\x01\x2a";
+
+    #[test]
+    fn damaged_answers_end_in_a_power_or_a_reason() {
+        let agent = Agent {
+            target: (Ipv4Addr::LOCALHOST, 161).into(),
+            name: "pdu".to_owned(),
+            version: SnmpVersion::V2c,
+            community: "public".to_owned(),
+            oids: vec![Oid::from(&[1, 3, 6, 1, 4, 1, 1, 1, 0]).unwrap()],
+            factor: 0.5,
+        };
+        let sum = |bytes: &[u8]| Some(agent.sum(&Pdu::from_bytes(bytes).ok()?));
+        assert_eq!(sum(ANSWER), Some(Ok(21.0)));
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut below = |limit: usize| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            (random % limit as u64) as usize
+        };
+        let (mut powers, mut reasons) = (0, 0);
+        for _ in 0..300_000 {
+            let mut bytes = ANSWER.to_vec();
+            for _ in 0..=below(3) {
+                let at = below(bytes.len());
+                match below(4) {
+                    0 => drop(bytes.remove(at)),
+                    1 => bytes.insert(at, below(256) as u8),
+                    _ => bytes[at] = below(256) as u8,
+                }
+            }
+            match sum(&bytes) {
+                Some(Ok(watts)) => {
+                    assert!(watts.is_finite() && watts >= 0.0, "{bytes:x?}: {watts}");
+                    powers += 1;
+                }
+                Some(Err(_)) => reasons += 1,
+                None => {}
+            }
+        }
+        assert!(powers > 1000 && reasons > 1000, "{powers} {reasons}");
+    }
+}
