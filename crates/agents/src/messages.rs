@@ -148,7 +148,7 @@ pub struct Progress {
     #[prost(uint64, tag = "7")]
     pub live_p99_ns: u64,
     #[prost(bytes = "bytes", tag = "8")]
-    pub newest: Bytes,
+    pub newest_interval: Bytes,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]

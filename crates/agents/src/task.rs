@@ -46,15 +46,15 @@ pub struct TaskProgress {
     pub live_ops_s: f64,
     /// The 99th percentile of latency, lately, in nanoseconds.
     pub live_p99_ns: u64,
-    /// What the task says of the newest complete second: opaque here, empty before the first.
-    /// Reports may be left out when they come too fast, so each has it until the next second.
-    pub newest: Arc<[u8]>,
+    /// The newest complete interval, opaque here; empty before the first. Reports that come too fast
+    /// replace each other, so all have it until the next interval is complete.
+    pub newest_interval: Arc<[u8]>,
 }
 
 impl TaskProgress {
     /// Combines agents: sums of operations and rates, the minimum share done, the longest time. The p99
     /// is the largest of theirs, an upper bound on that of all requests. The stage is that of the
-    /// agent that is furthest behind; it has no newest second. None without agents.
+    /// agent that is furthest behind; it has no newest interval. None without agents.
     pub fn sum<'a>(each: impl IntoIterator<Item = &'a TaskProgress>) -> Option<TaskProgress> {
         each.into_iter().fold(None, |sum: Option<TaskProgress>, one| {
             let Some(sum) = sum else { return Some(one.clone()) };
@@ -69,7 +69,7 @@ impl TaskProgress {
                 done: sum.done.zip(one.done).map(|(a, b)| a.min(b)),
                 live_ops_s: sum.live_ops_s + one.live_ops_s,
                 live_p99_ns: sum.live_p99_ns.max(one.live_p99_ns),
-                newest: Arc::default(),
+                newest_interval: Arc::default(),
             })
         })
     }
@@ -146,7 +146,7 @@ mod tests {
             done,
             live_ops_s: 10.0,
             live_p99_ns: p99,
-            newest: Arc::default(),
+            newest_interval: Arc::default(),
         };
         let (a, b) = (one("measure", 3, Some(0.5), 70), one("warm-up", 4, Some(0.2), 50));
         let both = TaskProgress {
@@ -156,7 +156,7 @@ mod tests {
             done: Some(0.2),
             live_ops_s: 20.0,
             live_p99_ns: 70,
-            newest: Arc::default(),
+            newest_interval: Arc::default(),
         };
         assert_eq!(TaskProgress::sum([&a, &b]), Some(both));
         assert_eq!(TaskProgress::sum([]), None);

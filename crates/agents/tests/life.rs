@@ -47,7 +47,7 @@ fn two_agents_begin_together_and_return_their_outcomes() {
         let (all, each) = last.unwrap();
         assert_eq!((all.operations, all.live_ops_s, all.live_p99_ns), (111, 2000.0, 90));
         assert_eq!(all, TaskProgress::sum(each.iter().flatten()).unwrap());
-        assert!(each.iter().flatten().all(|one| *one.newest == *b"newest"), "{each:?}");
+        assert!(each.iter().flatten().all(|one| *one.newest_interval == *b"newest"), "{each:?}");
         assert_eq!(outcomes.len(), 2);
         assert_eq!((outcomes[0].len(), outcomes[1].len()), (8 + SIZE, 8 + 5));
         assert!(outcomes[0][8..].iter().all(|byte| u64::from(*byte) == round));

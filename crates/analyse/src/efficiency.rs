@@ -139,8 +139,8 @@ fn without_energy(readings: &[Reading], here: bool) -> Vec<Reading> {
         false => ReadingValue::Unavailable {
             reason: "the store runs on another machine, whose energy is not read".to_owned(),
             remedy: Some(
-                "connect that machine to a meter, plug or management controller that can \
-                          be read from here (`--probes meter=PORT`, `plug=URL`, `snmp=ADDRESS/OID`, `command=...`)"
+                "connect that machine to a meter, plug or management controller that can be read \
+                 from here (`--probes meter=PORT`, `plug=URL`, `snmp=ADDRESS/OID`, `command=...`)"
                     .to_owned(),
             ),
         },

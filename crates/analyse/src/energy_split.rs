@@ -1,4 +1,4 @@
-//! Whose energy it was: that of the packages and of the memory, divided among processes.
+//! Energy of the packages and of the memory, attributed to processes.
 
 use model::signal::{SPLIT_DRAM, SPLIT_PACKAGE, Signal};
 use model::{Origin, Reading, ReadingValue};
@@ -6,24 +6,26 @@ use model::{Origin, Reading, ReadingValue};
 use crate::busy_time::BusyTime;
 
 /// The parts in the order in which they are named.
-pub const ENERGY_PARTS: [&str; 5] = ["client", "server", "beside", "others", "idle"];
+pub(crate) const ENERGY_PARTS: [&str; 5] = ["client", "server", "beside", "others", "idle"];
 
-/// The energies that are divided, with the signals of their parts. Both are always of the machine
-/// that reads them.
-pub(crate) const DIVIDED: [(&str, Signal); 2] =
-    [("energy.package", SPLIT_PACKAGE), ("energy.dram", SPLIT_DRAM)];
+/// The energies that are divided, what they are of, and the signals of their parts. Both are always
+/// of the machine that reads them.
+pub(crate) const DIVIDED: [(&str, &str, Signal); 2] = [
+    ("energy.package", "the CPU packages", SPLIT_PACKAGE),
+    ("energy.dram", "the memory", SPLIT_DRAM),
+];
 
 /// `split.package.PART` and `split.dram.PART` in joules: the energy of the window times each part's
 /// share of the time of all CPUs, what no process used as `idle`. The parts add up to the whole.
 ///
 /// A model: a busy CPU is taken to draw the same under each program, and an idle one as much as a
 /// busy one. Kernel threads that work for the store are among the others. None where energy or
-/// busy time was not read; parts without any time are left out, idle never.
+/// busy time was not read; parts without any time are left out.
 pub fn energy_split(readings: &[Reading]) -> Vec<Reading> {
     let Some(busy) = BusyTime::of(readings) else { return Vec::new() };
     let shares = shares(busy);
     let mut all = Vec::new();
-    for (name, signal) in DIVIDED {
+    for (name, _, signal) in DIVIDED {
         let energy = readings.iter().find(|reading| reading.signal == name);
         let Some((energy, joules)) = energy.and_then(|energy| Some((energy, energy.value()?)))
         else {

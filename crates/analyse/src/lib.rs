@@ -50,7 +50,7 @@ pub use describe::{
     BOOTSTRAP_FROM, DescribeError, Description, describe, describe_by_median, median,
 };
 pub use efficiency::{IdleContext, efficiency, net, widest_first};
-pub use energy_split::{ENERGY_PARTS, energy_split};
+pub use energy_split::energy_split;
 pub use foreign_load::{foreign_load_share, other_programs_share};
 pub use holm::holm;
 pub use interval::{Interval, IntervalMethod, LEVEL, NoInterval};

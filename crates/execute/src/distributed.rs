@@ -2,10 +2,10 @@
 
 mod agent;
 mod coordinator;
+mod intervals;
 mod measuring;
 mod permissions;
 mod readings;
-mod seconds;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

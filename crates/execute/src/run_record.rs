@@ -238,6 +238,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
     };
     let mut all = measured.readings.clone();
     all.extend(measured.servers.readings.iter().cloned());
+    let split = analyse::energy_split(&all);
     let mut put = |reading: Reading| all.push(reading);
 
     put(analyse::cpu_s_per_mop(&[&window("cpu.user"), &window("cpu.system")], outcome.operations));
@@ -271,8 +272,7 @@ fn readings(measured: &MeasuredRun<'_>) -> Vec<Reading> {
         may_be_elsewhere: host::probe::energy::may_be_elsewhere,
     };
     efficiency(&measured.readings, outcome.operations, around).into_iter().for_each(&mut put);
-    let measured_here = [&measured.readings[..], &measured.servers.readings].concat();
-    analyse::energy_split(&measured_here).into_iter().for_each(&mut put);
+    split.into_iter().for_each(&mut put);
     if let Some(ratio) = outcome.hit_ratio() {
         put(CACHE_HIT_RATIO.value(ratio, seconds));
     }

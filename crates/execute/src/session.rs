@@ -330,13 +330,13 @@ impl Session<'_> {
             return Ok(ProfiledPass::LeftChanges);
         }
         let whole = data_is_whole(step, &outcome);
-        let mut end = if whole { ProfiledPass::Ended } else { ProfiledPass::LeftChanges };
+        let mut end = Ok(if whole { ProfiledPass::Ended } else { ProfiledPass::LeftChanges });
         match (observer.result, outcome.gave_up.clone()) {
             (Ok(profile), None) => {
                 let (seconds, operations) = (outcome.seconds, outcome.operations);
                 let mut top_down = top_down_pass::missing("the pass before changed the data");
                 if whole {
-                    (top_down, end) = self.count_slots(store, workload, step)?;
+                    (top_down, end) = self.count_slots(store, workload, step);
                 }
                 let top_down = Some(top_down);
                 let profile = RunProfile { seconds, operations, top_down, ..profile };
@@ -347,37 +347,45 @@ impl Session<'_> {
                 self.listener.on_event(Event::Unprofiled { step: step.step, why: &why });
             }
         }
-        Ok(end)
+        end
     }
 
-    /// Runs the load once more to count the pipeline's slots, where this machine can count them.
+    /// Runs the load once more to count the pipeline's slots, where this machine can count them. The
+    /// first pass is kept also if this one fails.
     fn count_slots<T: Target>(
         &mut self,
         store: &Arc<T>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
-    ) -> Result<(TopDownPass, ProfiledPass), ExecuteError> {
+    ) -> (TopDownPass, Result<ProfiledPass, ExecuteError>) {
         let plan = match top_down_pass::plan() {
             Ok(plan) => plan,
-            Err(why) => return Ok((top_down_pass::missing(why.to_string()), ProfiledPass::Ended)),
+            Err(why) => return (top_down_pass::missing(why.to_string()), Ok(ProfiledPass::Ended)),
         };
         self.listener.on_event(Event::CountingSlots { step: step.step });
         let targets = profiled_pass::targets(self.servers.pids());
-        let mut observer = CountingObserver::new(plan, targets, self.hog(step)?);
-        let outcome = self.again(store, workload, step, &mut observer)?;
+        let driven = self.hog(step).and_then(|hog| {
+            let mut observer = CountingObserver::new(plan, targets, hog);
+            let outcome = self.again(store, workload, step, &mut observer)?;
+            Ok((observer.pass, outcome))
+        });
+        let (counted, outcome) = match driven {
+            Ok(driven) => driven,
+            Err(error) => return (top_down_pass::missing(error.to_string()), Err(error)),
+        };
         let pass = match (outcome.stopped, outcome.gave_up.clone()) {
             (true, _) => top_down_pass::missing("the pass was stopped before its end"),
             (false, Some(why)) => top_down_pass::missing(why),
             (false, None) => {
                 let (seconds, operations) = (outcome.seconds, outcome.operations);
-                TopDownPass { seconds, operations, ..observer.pass }
+                TopDownPass { seconds, operations, ..counted }
             }
         };
         let end = match !outcome.stopped && data_is_whole(step, &outcome) {
             true => ProfiledPass::Ended,
             false => ProfiledPass::LeftChanges,
         };
-        Ok((pass, end))
+        (pass, Ok(end))
     }
 
     fn hog(&self, step: LoadStep<'_>) -> Result<Option<RunningHog>, ExecuteError> {

@@ -25,10 +25,10 @@ pub(crate) fn missing(why: impl Into<String>) -> TopDownPass {
 
 /// Counts while the window is open.
 pub(crate) struct CountingObserver {
-    pub plan: TopDownPlan,
-    pub targets: Vec<Target>,
-    pub co_runner: Option<RunningHog>,
-    pub session: Option<Result<TopDownSession, Unavailable>>,
+    plan: TopDownPlan,
+    targets: Vec<Target>,
+    co_runner: Option<RunningHog>,
+    session: Option<Result<TopDownSession, Unavailable>>,
     pub pass: TopDownPass,
 }
 

@@ -115,7 +115,7 @@ fn counts(table: &TopDownTable, groups: &[&[(&str, u64)]]) -> TopDownCounts {
 }
 
 fn percent(shares: &[SlotShare], key: &str) -> Option<f64> {
-    let category = SlotCategory::of_key(key).unwrap();
+    let category = SlotCategory::ALL.into_iter().find(|category| category.key() == key).unwrap();
     let share = shares.iter().find(|share| share.category == category)?;
     share.share.number().map(|share| 100.0 * share)
 }
@@ -131,7 +131,7 @@ fn are(shares: &[SlotShare], expected: &[(&str, f64)]) {
 
 #[track_caller]
 fn why(shares: &[SlotShare], key: &str) -> String {
-    let category = SlotCategory::of_key(key).unwrap();
+    let category = SlotCategory::ALL.into_iter().find(|category| category.key() == key).unwrap();
     match &shares.iter().find(|share| share.category == category).unwrap().share {
         ReadingValue::Unavailable { reason, .. } => reason.clone(),
         ReadingValue::Value(value) => panic!("{key} is {value}"),

@@ -156,6 +156,17 @@ impl ReadingValue {
             ReadingValue::Unavailable { .. } => None,
         }
     }
+
+    /// Why there is none, and what helps: `reason; remedy`.
+    pub fn why(&self) -> Option<String> {
+        match self {
+            ReadingValue::Value(_) => None,
+            ReadingValue::Unavailable { reason, remedy: None } => Some(reason.clone()),
+            ReadingValue::Unavailable { reason, remedy: Some(remedy) } => {
+                Some(format!("{reason}; {remedy}"))
+            }
+        }
+    }
 }
 
 /// The end of the reason for readings of a server that is not on this machine.
@@ -179,10 +190,7 @@ pub struct Reading {
 impl Reading {
     /// The number, if there is one.
     pub fn value(&self) -> Option<f64> {
-        match self.answer {
-            ReadingValue::Value(value) => Some(value),
-            ReadingValue::Unavailable { .. } => None,
-        }
+        self.answer.number()
     }
 
     /// Whether it is of a server that is not on this machine.

@@ -84,11 +84,6 @@ impl SlotCategory {
         }
     }
 
-    /// The category of this name.
-    pub fn of_key(key: &str) -> Option<SlotCategory> {
-        SlotCategory::ALL.into_iter().find(|category| category.key() == key)
-    }
-
     /// Of which category of the first level it is a part.
     pub const fn part_of(self) -> Option<SlotCategory> {
         match self {
@@ -167,7 +162,6 @@ mod tests {
         for category in SlotCategory::ALL {
             let name = serde_json::to_value(category).unwrap();
             assert_eq!(name, category.key());
-            assert_eq!(SlotCategory::of_key(category.key()), Some(category));
             let above = category.part_of();
             assert!(above.is_none_or(|above| SlotCategory::FIRST_LEVEL.contains(&above)));
         }

@@ -98,7 +98,7 @@ impl Helper {
             let tasks = fs::read_dir(&tasks).unwrap().flatten();
             tasks.map(|task| fs::read_to_string(task.path().join(file)).unwrap()).collect()
         };
-        // A state of "sleeping" begins before the switch; this file says "running" until after it.
+        // `State` is "sleeping" before the thread leaves its CPU; `syscall` is "running" until then.
         until("its threads wait", || all("syscall").iter().all(|s| !s.starts_with("running")));
         let count = |status: &String| -> u64 {
             let lines = status.lines().filter(|line| line.contains("ctxt_switches:"));
@@ -136,8 +136,9 @@ fn find(counts: &KernelCounts, quantity: KernelQuantity, subject: &str) -> Optio
     counts.of(quantity).find(|histogram| histogram.subject == subject).cloned()
 }
 
-/// A virtual machine's kernel may hide when threads of its first process leave a CPU, as one here
-/// does; a wait that ends with such a switch is not seen. None is ever counted twice.
+/// One virtual machine's kernel does not trace `sched_switch` where a thread of process 1 leaves its
+/// CPU: the wait that ends there is missed, so that one of several attempts must find all. No attempt
+/// may find more waits than switches.
 #[test]
 fn each_switch_to_a_thread_is_one_wait_for_a_cpu() {
     let mut helper = Helper::start();
@@ -254,7 +255,7 @@ impl LoopDevice {
             let stat = fs::read_to_string(&path).unwrap();
             stat.split_whitespace().map(|n| n.parse().unwrap()).collect()
         };
-        // A request wakes who waits for it before it is counted.
+        // The kernel wakes the thread that waits for a request before it counts the request here.
         until("no request is in flight", || read()[8] == 0);
         let stat = read();
         [stat[0], stat[2] * 512, stat[4], stat[6] * 512, stat[15]]
@@ -320,9 +321,9 @@ fn each_request_to_a_block_device_is_counted_with_its_size() {
         assert!(latency.1 > 0 && wait.1 > 0, "{counts:?}");
         took += latency.1 + wait.1;
     }
-    // One after the other; those of others, if there are any, are few.
-    let others = (reads.0 - 100) + (writes.0 - 50);
-    assert!(others > 0 || u128::from(took) <= elapsed.as_nanos(), "{took} ns of {elapsed:?}");
+    // These requests did not overlap. Another program may have read meanwhile, as udev does.
+    let of_others = reads.0 - 100;
+    assert!(of_others > 0 || u128::from(took) <= elapsed.as_nanos(), "{took} ns of {elapsed:?}");
 }
 
 /// Softirqs since the machine started, by kind.

@@ -3,8 +3,8 @@
 use model::figures::{FIGURES, figures_us};
 use model::{
     Distribution, Execution, KernelCounts, KernelHistogram, LatencyClock, LatencyScope, LoopKind,
-    Phase, Reading, ReadingValue, Run, RunProfile, SlotEvent, SlotShare, StackSet, TcpFigures,
-    TopDown, TopDownPass,
+    Phase, Reading, Run, RunProfile, SlotEvent, SlotShare, StackSet, TcpFigures, TopDown,
+    TopDownPass,
 };
 use serde_json::{Map, Value, json};
 
@@ -141,31 +141,22 @@ fn profile(profile: &RunProfile) -> Value {
 
 /// What became of the pipeline's slots: shares by category, null where there is none, and counts.
 fn top_down(pass: &TopDownPass) -> Value {
-    let reason = |value: &ReadingValue| match value {
-        ReadingValue::Value(_) => None,
-        ReadingValue::Unavailable { reason, remedy } => {
-            Some(remedy.as_ref().map_or_else(|| reason.clone(), |r| format!("{reason}; {r}")))
-        }
-    };
     let event = |event: &SlotEvent| {
         json!({
             "event": event.event,
             "count": event.count.number(),
-            "unavailable": reason(&event.count),
+            "unavailable": event.count.why(),
             "running_ratio": event.running,
         })
     };
     let process = |process: &TopDown| {
-        let named = |value: fn(&SlotShare) -> Value| -> Map<String, Value> {
-            let shares = process.shares.iter();
-            shares.map(|share| (share.category.key().to_owned(), value(share))).collect()
-        };
+        let key = |share: &SlotShare| share.category.key().to_owned();
+        let shares: Map<String, Value> =
+            process.shares.iter().map(|share| (key(share), share.share.number().into())).collect();
         let unavailable: Map<String, Value> = process
             .shares
             .iter()
-            .filter_map(|share| {
-                Some((share.category.key().to_owned(), reason(&share.share)?.into()))
-            })
+            .filter_map(|share| Some((key(share), share.share.why()?.into())))
             .collect();
         json!({
             "side": process.side,
@@ -173,7 +164,7 @@ fn top_down(pass: &TopDownPass) -> Value {
             "cpu": process.cpu,
             "source": process.source,
             "user_only": process.user_only,
-            "shares": named(|share| share.share.number().into()),
+            "shares": shares,
             "unavailable": unavailable,
             "events": process.events.iter().map(event).collect::<Vec<_>>(),
         })

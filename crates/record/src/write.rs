@@ -4,6 +4,7 @@
 mod profile;
 mod top_down;
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use model::figures::figures_us;
@@ -228,12 +229,7 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     )?;
     for (position, read) in run.readings.iter().enumerate() {
         let read = finite_or_unavailable(read);
-        let (value, unavailable, remedy) = match &read.answer {
-            ReadingValue::Value(value) => (Some(*value), None, None),
-            ReadingValue::Unavailable { reason, remedy } => {
-                (None, Some(masked(reason)), remedy.as_deref().map(masked))
-            }
-        };
+        let (value, unavailable, remedy) = columns(&read.answer);
         reading.execute(params![
             key,
             position,
@@ -250,6 +246,16 @@ fn insert_rows(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {
     }
     insert_samples(sql, key, run)?;
     run.profile.as_ref().map_or(Ok(()), |profile| insert_profile(sql, key, profile))
+}
+
+/// The value, or the reason and the remedy.
+fn columns(value: &ReadingValue) -> (Option<f64>, Option<Cow<'_, str>>, Option<Cow<'_, str>>) {
+    match value {
+        ReadingValue::Value(value) => (Some(*value), None, None),
+        ReadingValue::Unavailable { reason, remedy } => {
+            (None, Some(masked(reason)), remedy.as_deref().map(masked))
+        }
+    }
 }
 
 fn insert_samples(sql: &Connection, key: i64, run: &Run) -> rusqlite::Result<()> {

@@ -232,7 +232,7 @@ impl Session {
                 done: now.done,
                 live_ops_s: now.live_ops_s,
                 live_p99_ns: now.live_p99_ns,
-                newest: Bytes::copy_from_slice(&now.newest),
+                newest_interval: Bytes::copy_from_slice(&now.newest_interval),
             }));
         }
     }

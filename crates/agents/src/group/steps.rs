@@ -100,7 +100,7 @@ impl AgentGroup {
                     done: now.done,
                     live_ops_s: now.live_ops_s,
                     live_p99_ns: now.live_p99_ns,
-                    newest: Arc::from(&now.newest[..]),
+                    newest_interval: Arc::from(&now.newest_interval[..]),
                 });
                 if let Some(all) = TaskProgress::sum(each_progress.iter().flatten()) {
                     progress(&all, &each_progress);

@@ -110,7 +110,7 @@ impl PreparedTask for Task {
             done: Some(0.25),
             live_ops_s: 1000.0,
             live_p99_ns: self.get("p99").unwrap_or(0),
-            newest: Arc::from(*b"newest"),
+            newest_interval: Arc::from(*b"newest"),
         });
         self.wait("run", stop);
         self.wait("deaf", stop);

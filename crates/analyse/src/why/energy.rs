@@ -1,6 +1,7 @@
-//! Sentences on whose energy it was.
+//! Sentences on the energy that is attributed to processes.
 
 use model::Reading;
+use model::signal::Signal;
 
 use super::percent;
 use crate::energy_split::{DIVIDED, ENERGY_PARTS};
@@ -10,10 +11,8 @@ pub(super) fn sentences(readings: &[Reading]) -> Vec<String> {
     let value = |name: &str| {
         readings.iter().find(|reading| reading.signal == name).and_then(Reading::value)
     };
-    let named = [("the CPU packages", "energy.package"), ("the memory", "energy.dram")];
-    let sentence = |(boundary, energy): (&str, &str)| {
+    let sentence = |(energy, boundary, signal): (&str, &str, Signal)| {
         let joules = value(energy).filter(|joules| *joules > 0.0)?;
-        let (_, signal) = DIVIDED.into_iter().find(|(name, _)| *name == energy)?;
         let share = |part: &'static str| Some((part, value(&signal.name_of(part))? / joules));
         let parts: Vec<_> = ENERGY_PARTS.into_iter().filter_map(share).collect();
         let words = |(part, share): &(&str, f64)| {
@@ -34,7 +33,7 @@ pub(super) fn sentences(readings: &[Reading]) -> Vec<String> {
             )
         })
     };
-    named.into_iter().filter_map(sentence).collect()
+    DIVIDED.into_iter().filter_map(sentence).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Sentences on where a run's time went, from the stacks of a pass after it, from what was counted
-//! inside the kernel, and from pipeline slots; and on whose its energy was. Each says what was seen
+//! inside the kernel, from pipeline slots, and on its energy by process. Each says what was seen
 //! and no more.
 
 mod counts;

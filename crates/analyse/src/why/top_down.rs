@@ -1,6 +1,6 @@
 //! Sentences on what became of the pipeline's slots.
 
-use model::{ProfiledSide, ReadingValue, RunProfile, SlotCategory, TopDown, TopDownPass};
+use model::{ProfiledSide, RunProfile, SlotCategory, TopDown, TopDownPass};
 
 use super::percent;
 
@@ -37,12 +37,9 @@ fn unavailable(top_down: &TopDown) -> Option<String> {
     let mut names = Vec::new();
     let mut first = None;
     for share in &top_down.shares {
-        if let ReadingValue::Unavailable { reason, remedy } = &share.share {
+        if let Some(why) = share.share.why() {
             names.push(share.category.key().replace('_', " "));
-            first.get_or_insert_with(|| match remedy {
-                Some(remedy) => format!("{reason}; {remedy}"),
-                None => reason.clone(),
-            });
+            first.get_or_insert(why);
         }
     }
     let (first, process) = (first?, &top_down.process);
@@ -130,7 +127,7 @@ pub(super) fn processes(pass: &TopDownPass) -> impl Iterator<Item = (ProfiledSid
 
 #[cfg(test)]
 mod tests {
-    use model::{SampleClock, SlotShare};
+    use model::{ReadingValue, SampleClock, SlotShare};
 
     use super::*;
 

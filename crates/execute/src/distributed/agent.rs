@@ -13,7 +13,7 @@ use model::{Reading, RunSettings};
 use study::KnobLevels;
 use workload::Workload;
 
-use super::seconds::AgentSecond;
+use super::intervals::AgentInterval;
 use super::{AgentPermissions, AgentReport, Assignment, pack};
 use crate::knobs::{Supervisor, turned};
 
@@ -137,7 +137,7 @@ impl AgentPhase {
                 prepared: Some(RunWatch::prepare(&root, &context)),
                 watch: None,
                 readings: Vec::new(),
-                newest: Arc::default(),
+                newest_interval: Arc::default(),
             };
             let ended = drive::drive(&clock, &network, &workload, &plan, &mut observer);
             let readings = std::mem::take(&mut observer.readings);
@@ -225,8 +225,8 @@ struct ProgressReporter<'a> {
     prepared: Option<PreparedWatch>,
     watch: Option<RunWatch>,
     readings: Vec<Reading>,
-    /// The newest complete second, encoded.
-    newest: Arc<[u8]>,
+    /// The newest complete interval, encoded.
+    newest_interval: Arc<[u8]>,
 }
 
 impl Observer for ProgressReporter<'_> {
@@ -253,8 +253,8 @@ impl Observer for ProgressReporter<'_> {
     }
 
     fn interval(&mut self, interval: &drive::CompleteInterval<'_>) {
-        // Without it the coordinator shows no percentiles, and the run is as it is.
-        self.newest = AgentSecond::encode(interval).unwrap_or_default().into();
+        // Without it the coordinator shows no percentiles; the result does not depend on it.
+        self.newest_interval = AgentInterval::encode(interval).unwrap_or_default().into();
     }
 
     fn progress(&mut self, progress: &drive::PhaseProgress) {
@@ -270,7 +270,7 @@ impl Observer for ProgressReporter<'_> {
             done: progress.done,
             live_ops_s: progress.live.operations_s,
             live_p99_ns: progress.live.p99_ns,
-            newest: Arc::clone(&self.newest),
+            newest_interval: Arc::clone(&self.newest_interval),
         };
         // The receiver is gone where the task was dropped.
         let _ = self.sender.send(AgentNews::Progress(now));

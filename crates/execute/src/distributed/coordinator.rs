@@ -15,10 +15,10 @@ use study::{AgentsConfig, KnobLevels, LoadConfig};
 use workload::Workload;
 
 use super::agent::sleep_until;
+use super::intervals::IntervalMerger;
 use super::readings::{
     AgentReadings, knobs_of_agents, of_clients, of_each, of_load, sum_of_agents,
 };
-use super::seconds::SecondMerger;
 use super::{Assignment, MachineAssignment, measuring, unpack};
 use crate::error::ExecuteError;
 use crate::load_plan::load_plan;
@@ -112,7 +112,7 @@ impl AgentRunResult {
 /// Events of a run on agents.
 enum RunNews {
     Started(Started),
-    /// Of all agents together, and of each its operations and newest second.
+    /// Of all agents together, and of each its operations and newest interval.
     Progress(TaskProgress, Vec<(u64, Arc<[u8]>)>),
     Ended(Result<Vec<Vec<u8>>, AgentError>),
 }
@@ -197,15 +197,14 @@ impl AgentPool {
         if let Some(client) = &measure {
             result.load_config = measuring::load_config(&step.load.load_config, client.rate);
         }
-        let measures_here = measure.is_some() && host.is_none();
-        let measuring = match (measures_here, host.is_some()) {
-            (true, _) => 0..0,
-            (false, true) => count..all,
-            (false, false) => 0..all,
+        let clients = match (&measure, host) {
+            (None, _) => 0..all,
+            (Some(_), Some(_)) => count..all,
+            (Some(_), None) => 0..0,
         };
         let began = Instant::now();
         let AgentRunEnd { ended, bound, operations, own } =
-            watch(group, task, &result.load_config, measures_here, all, measuring, observer)?;
+            watch(group, task, &result.load_config, all, clients, observer)?;
         result.bound = bound;
         for (agent, operations) in result.agents.iter_mut().zip(operations) {
             agent.operations = operations;
@@ -320,9 +319,8 @@ fn watch<T: Target>(
     group: &mut AgentGroup,
     task: &AgentRun<'_, T>,
     load_config: &LoadConfig,
-    measures: bool,
     agents: usize,
-    measuring: Range<usize>,
+    clients: Range<usize>,
     observer: &mut dyn Observer,
 ) -> Result<AgentRunEnd, ExecuteError> {
     let abort = Arc::new(AtomicBool::new(false));
@@ -353,13 +351,13 @@ fn watch<T: Target>(
             began: None,
             bound: None,
             operations: vec![0; agents],
-            measuring: measuring.clone(),
-            seconds: SecondMerger::new(measuring.len()),
+            intervals: IntervalMerger::new(clients.len()),
+            clients: clients.clone(),
             load: LiveInterval::default(),
             ended: None,
             observer,
         };
-        let own = match measures {
+        let own = match clients.is_empty() {
             false => {
                 agent_observer.follow_to_end();
                 None
@@ -405,8 +403,8 @@ fn talk(
     let started = group.start(Duration::ZERO, abort)?;
     let _ = sender.send(RunNews::Started(started));
     let mut progress = |all: &TaskProgress, each: &[Option<TaskProgress>]| {
-        let each = each.iter().map(|one| one.clone().unwrap_or_default());
-        let each = each.map(|one| (one.operations, one.newest)).collect();
+        let of = |one: &TaskProgress| (one.operations, Arc::clone(&one.newest_interval));
+        let each = each.iter().map(|one| one.as_ref().map(of).unwrap_or_default()).collect();
         let _ = sender.send(RunNews::Progress(all.clone(), each));
     };
     group.run(limit, &mut progress, abort)
@@ -423,9 +421,9 @@ struct AgentObserver<'a> {
     began: Option<Instant>,
     bound: Option<Duration>,
     operations: Vec<u64>,
-    /// The agents whose latencies are those of the run.
-    measuring: Range<usize>,
-    seconds: SecondMerger,
+    /// The agents whose latencies are those of the run; none where this machine measures.
+    clients: Range<usize>,
+    intervals: IntervalMerger,
     load: LiveInterval,
     ended: Option<Result<Vec<Vec<u8>>, AgentError>>,
     observer: &'a mut dyn Observer,
@@ -447,9 +445,9 @@ impl AgentObserver<'_> {
                 self.load = LiveInterval { operations_s: all.live_ops_s, p99_ns: all.live_p99_ns };
                 let newest: Vec<Arc<[u8]>>;
                 (self.operations, newest) = each.into_iter().unzip();
-                let newest = newest.get(self.measuring.clone()).unwrap_or_default();
-                for second in self.seconds.take(newest) {
-                    self.observer.interval(&second.shown());
+                let newest = newest.get(self.clients.clone()).unwrap_or_default();
+                for interval in self.intervals.take(newest) {
+                    self.observer.interval(&interval.shown());
                 }
                 Some(all)
             }

@@ -120,12 +120,9 @@ fn as_it_is(reading: &Reading) -> PresentReading {
         ReadingValue::Value(value) => {
             figure(reading, &reading.signal, *value, reading.unit.symbol())
         }
-        ReadingValue::Unavailable { reason, remedy } => PresentReading {
+        unavailable => PresentReading {
             value: None,
-            unavailable: Some(match remedy {
-                Some(remedy) => format!("{reason}; {remedy}"),
-                None => reason.clone(),
-            }),
+            unavailable: unavailable.why(),
             ..figure(reading, &reading.signal, 0.0, reading.unit.symbol())
         },
     }

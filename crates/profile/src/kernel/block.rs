@@ -1,5 +1,6 @@
 //! How long requests to block devices wait until they are given to the device, how long they take
-//! from there until they are complete, and how large they are. Of the whole machine: the kernel writes for many.
+//! from there until they are complete, and how large they are. Of the whole machine: the kernel
+//! writes for many.
 
 use std::fs;
 

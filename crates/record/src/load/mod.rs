@@ -12,6 +12,7 @@ pub(crate) use runs::runs;
 
 use std::path::Path;
 
+use model::ReadingValue;
 use rusqlite::{Connection, Row, RowIndex, Statement};
 
 use crate::error::RecordError;
@@ -48,6 +49,14 @@ fn text<'a>(row: &'a Row<'_>, column: usize) -> rusqlite::Result<&'a str> {
     value
         .as_str()
         .map_err(|_| rusqlite::Error::InvalidColumnType(column, String::new(), value.data_type()))
+}
+
+/// A number in column `at`, or the reason and the remedy in the two after it.
+fn reading_value(row: &Row<'_>, at: usize) -> rusqlite::Result<ReadingValue> {
+    Ok(match row.get(at)? {
+        Some(value) => ReadingValue::Value(value),
+        None => ReadingValue::Unavailable { reason: row.get(at + 1)?, remedy: row.get(at + 2)? },
+    })
 }
 
 /// SQLite has no NaN: it stores one as NULL.

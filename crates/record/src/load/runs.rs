@@ -9,14 +9,13 @@ use std::path::Path;
 use std::vec::Drain;
 
 use model::{
-    Distribution, Failures, HarnessTax, KernelCounts, LatencyScope, LoopKind, Reading,
-    ReadingValue, Run, RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack,
-    TopDownPass,
+    Distribution, Failures, HarnessTax, KernelCounts, LatencyScope, LoopKind, Reading, Run,
+    RunLatencies, RunLatency, RunProfile, Series, SeriesPoint, Stack, TopDownPass,
 };
 use rusqlite::{Connection, Row};
 
 use super::repeats::RepeatedLatencies;
-use super::{damaged, names, real, row_error, text};
+use super::{damaged, names, reading_value, real, row_error, text};
 use crate::error::RecordError;
 use crate::names::from_name;
 use crate::read_extent::{ReadExtent, examples};
@@ -311,12 +310,7 @@ impl RunLoader<'_> {
                 }
                 let reading = Reading {
                     signal: row.get(1)?,
-                    answer: match row.get(2)? {
-                        Some(value) => ReadingValue::Value(value),
-                        None => {
-                            ReadingValue::Unavailable { reason: row.get(3)?, remedy: row.get(4)? }
-                        }
-                    },
+                    answer: reading_value(row, 2)?,
                     unit: from_name(path, "unit", text(row, 5)?)?,
                     scope: from_name(path, "scope", text(row, 6)?)?,
                     source: if whole { row.get(7)? } else { String::new() },

@@ -100,6 +100,27 @@ mod tests {
     }
 
     #[test]
+    fn histograms_of_the_ninth_version_stay_where_quantities_are_added() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let transaction = connection.transaction().unwrap();
+        apply(&transaction, 0, &STEPS[..9]).unwrap();
+        // Of a run that is not there.
+        transaction.pragma_update(None, "defer_foreign_keys", true).unwrap();
+        let insert = |position: i64, quantity: &str| {
+            let row = "INSERT INTO kernel_histogram VALUES (1, ?1, ?2, 'nanoseconds', 'vda', NULL, 'read')";
+            transaction.execute(row, (position, quantity))
+        };
+        insert(0, "block_latency").unwrap();
+        insert(1, "block_wait").unwrap_err();
+        migrate(&transaction, 9).unwrap();
+        insert(1, "block_wait").unwrap();
+        insert(2, "unknown").unwrap_err();
+        let query = "SELECT group_concat(quantity || subject || operation) FROM kernel_histogram";
+        let rows: String = transaction.query_row(query, [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, "block_latencyvdaread,block_waitvdaread");
+    }
+
+    #[test]
     fn an_older_file_is_copied_and_left_alone() {
         let old = Connection::open_in_memory().unwrap();
         old.pragma_update(None, "user_version", 0).unwrap();

@@ -52,3 +52,23 @@ CREATE TABLE slot_event (
   running   REAL NOT NULL,
   PRIMARY KEY (run_key, position, nth)
 ) WITHOUT ROWID;
+
+-- A further quantity: SQLite changes a check by a new table.
+CREATE TABLE widened (
+  run_key   INTEGER NOT NULL REFERENCES profile (run_key),
+  position  INTEGER NOT NULL,
+  quantity  TEXT NOT NULL
+            CHECK (quantity IN ('run_queue', 'block_wait', 'block_latency', 'block_size', 'softirq')),
+  -- Of the buckets' values.
+  unit      TEXT NOT NULL CHECK (unit IN ('nanoseconds', 'bytes')),
+  -- A process, a block device or a kind of softirq.
+  subject   TEXT NOT NULL,
+  -- Of a process.
+  side      TEXT CHECK (side IN ('client', 'server')),
+  -- Of a block device.
+  operation TEXT CHECK (operation IN ('read', 'write', 'flush', 'discard', 'other')),
+  PRIMARY KEY (run_key, position)
+) WITHOUT ROWID;
+INSERT INTO widened SELECT * FROM kernel_histogram;
+DROP TABLE kernel_histogram;
+ALTER TABLE widened RENAME TO kernel_histogram;

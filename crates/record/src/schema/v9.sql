@@ -6,7 +6,7 @@ CREATE TABLE kernel_histogram (
   run_key   INTEGER NOT NULL REFERENCES profile (run_key),
   position  INTEGER NOT NULL,
   quantity  TEXT NOT NULL
-            CHECK (quantity IN ('run_queue', 'block_wait', 'block_latency', 'block_size', 'softirq')),
+            CHECK (quantity IN ('run_queue', 'block_latency', 'block_size', 'softirq')),
   -- Of the buckets' values.
   unit      TEXT NOT NULL CHECK (unit IN ('nanoseconds', 'bytes')),
   -- A process, a block device or a kind of softirq.

@@ -1,8 +1,9 @@
 //! Writes what became of the pipeline's slots in the further pass after a run.
 
-use model::{ReadingValue, TopDown, masked};
+use model::{TopDown, masked};
 use rusqlite::{Connection, params};
 
+use super::columns;
 use crate::names::name;
 
 pub(super) fn insert_top_down(
@@ -42,12 +43,4 @@ pub(super) fn insert_top_down(
         ])?;
     }
     Ok(())
-}
-
-/// The value, or the reason and the remedy.
-fn columns(value: &ReadingValue) -> (Option<f64>, Option<&str>, Option<&str>) {
-    match value {
-        ReadingValue::Value(value) => (Some(*value), None, None),
-        ReadingValue::Unavailable { reason, remedy } => (None, Some(reason), remedy.as_deref()),
-    }
 }

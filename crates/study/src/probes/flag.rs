@@ -13,8 +13,9 @@ const OWN_KEYS: [&str; 3] = ["event", "scope", "every"];
 
 impl ProbesConfig {
     /// Takes one `--probes LIST`: names of probes, `auto`, `off`, `energy`, `cachegrind`, and
-    /// settings as `KEY=VALUE`, parted by commas. The value of `event` and of
-    /// sources whose settings may hold commas is all the rest. `scope` is whose events are counted, `every` the interval of samples.
+    /// settings as `KEY=VALUE`, parted by commas. The value of `event`, and of sources whose
+    /// settings may hold commas, is all the rest. `scope` is whose events are counted, `every` the
+    /// interval of samples.
     ///
     /// # Errors
     /// A word that is none of these, or a value with which a probe cannot work.

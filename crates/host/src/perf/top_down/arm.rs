@@ -28,9 +28,14 @@ const MISPREDICTED_COSTS_FOUR_CYCLES: (&str, &str) =
 const BACKEND: (&str, &str) = ("backend_bound", "STALL_SLOT_BACKEND / slots");
 const BACKEND_LESS_FLUSHES: (&str, &str) =
     ("backend_bound", "STALL_SLOT_BACKEND / slots - 3 * BR_MIS_PRED / CPU_CYCLES");
-const FRONTEND_LESS_FLUSHES: (&str, &str) =
-    ("frontend_bound", "STALL_SLOT_FRONTEND / slots - BR_MIS_PRED / CPU_CYCLES");
 const USED: (&str, &str) = ("used", "1 - STALL_SLOT / slots");
+const SHARES: &[(&str, &str)] = &[
+    USED,
+    RETIRING,
+    MISPREDICTED_COSTS_FOUR_CYCLES,
+    ("frontend_bound", "STALL_SLOT_FRONTEND / slots - BR_MIS_PRED / CPU_CYCLES"),
+    BACKEND_LESS_FLUSHES,
+];
 
 const GROUPS: &[&[RawEvent]] = &[OPS, STALLED_SLOTS, STALLED_CYCLES];
 
@@ -100,17 +105,7 @@ pub(in crate::perf) const NEOVERSE: &[TopDownTable] = &[
         name: "Arm Neoverse N2",
         source: "Arm telemetry-solution 917257c776b4, neoverse_n2_r0p3_pmu.json",
         groups: GROUPS,
-        formulas: &[
-            &[
-                ("slots", "5 * CPU_CYCLES"),
-                USED,
-                RETIRING,
-                MISPREDICTED_COSTS_FOUR_CYCLES,
-                FRONTEND_LESS_FLUSHES,
-                BACKEND_LESS_FLUSHES,
-            ],
-            STALLS,
-        ],
+        formulas: &[&[("slots", "5 * CPU_CYCLES")], SHARES, STALLS],
         cores: any(&[0xd49]),
     },
     TopDownTable {
@@ -134,17 +129,7 @@ pub(in crate::perf) const NEOVERSE: &[TopDownTable] = &[
         name: "Arm Neoverse V2",
         source: "Arm telemetry-solution 917257c776b4, neoverse_v2_r0p0_pmu.json",
         groups: GROUPS,
-        formulas: &[
-            &[
-                ("slots", "8 * CPU_CYCLES"),
-                USED,
-                RETIRING,
-                MISPREDICTED_COSTS_FOUR_CYCLES,
-                FRONTEND_LESS_FLUSHES,
-                BACKEND_LESS_FLUSHES,
-            ],
-            STALLS,
-        ],
+        formulas: &[&[("slots", "8 * CPU_CYCLES")], SHARES, STALLS],
         cores: any(&[0xd4f]),
     },
     TopDownTable {

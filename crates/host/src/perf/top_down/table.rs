@@ -57,7 +57,8 @@ impl TopDownTable {
             };
             Unavailable::new(
                 format!("there are no top-down formulas for {part}"),
-                "name raw events of this CPU's manual yourself: `kvmeter bench --probes event=cpu/TERMS/`",
+                "name raw events of this CPU's manual yourself: `kvmeter bench --probes \
+                 event=cpu/TERMS/`",
             )
         })
     }

@@ -1,9 +1,8 @@
 //! What became of the pipeline's slots in the further passes after runs.
 
-use model::{ReadingValue, Run, SlotEvent, SlotShare, TopDown, TopDownPass};
-use rusqlite::Row;
+use model::{Run, SlotEvent, SlotShare, TopDown, TopDownPass};
 
-use super::{RunLoader, from_name, real, text};
+use super::{RunLoader, from_name, reading_value, real, text};
 use crate::error::RecordError;
 
 impl RunLoader<'_> {
@@ -40,7 +39,10 @@ impl RunLoader<'_> {
             ", position",
             |row, _, _| {
                 let category = from_name(path, "category", text(row, 2)?)?;
-                Ok(Some((row.get::<_, usize>(1)?, SlotShare { category, share: value(row, 3)? })))
+                Ok(Some((
+                    row.get::<_, usize>(1)?,
+                    SlotShare { category, share: reading_value(row, 3)? },
+                )))
             },
             |_, run, shares| {
                 for (position, share) in shares {
@@ -58,8 +60,11 @@ impl RunLoader<'_> {
             "position, event, count, reason, remedy, running",
             ", position, nth",
             |row, _, _| {
-                let event =
-                    SlotEvent { event: row.get(2)?, count: value(row, 3)?, running: real(row, 6)? };
+                let event = SlotEvent {
+                    event: row.get(2)?,
+                    count: reading_value(row, 3)?,
+                    running: real(row, 6)?,
+                };
                 Ok(Some((row.get::<_, usize>(1)?, event)))
             },
             |_, run, events| {
@@ -71,17 +76,6 @@ impl RunLoader<'_> {
             },
         )
     }
-}
-
-/// A number in column `at`, or the reason and the remedy in the two after it.
-fn value(row: &Row<'_>, at: usize) -> rusqlite::Result<ReadingValue> {
-    Ok(match row.get::<_, Option<f64>>(at)? {
-        Some(value) => ReadingValue::Value(value),
-        None => ReadingValue::Unavailable {
-            reason: row.get::<_, Option<String>>(at + 1)?.unwrap_or_default(),
-            remedy: row.get(at + 2)?,
-        },
-    })
 }
 
 fn pass(run: &Run) -> Option<&TopDownPass> {

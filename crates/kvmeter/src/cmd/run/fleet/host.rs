@@ -183,7 +183,7 @@ fn before(end: Instant) -> Instant {
 /// Refuses a study's files that on a host would be taken for kvmeter's own.
 pub fn refuse_own_names(files: &[String]) -> anyhow::Result<()> {
     let own = |file: &&String| {
-        // Without `./`, which the comparison of paths leaves out elsewhere but not at the beginning.
+        // `./results.sqlite` is the same file.
         let path = Path::new(file);
         let path = path.strip_prefix(".").unwrap_or(path);
         [STUDY, PLATFORM, PUBLISHED, RESULTS].iter().any(|own| path == Path::new(own))

@@ -1,4 +1,4 @@
-//! Complete seconds of agents' windows, merged while the run goes on.
+//! Complete intervals of agents' windows, merged while the run goes on.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{TOO_SHORT, split_head, with_head};
 
-/// Seconds for which the slowest agent is waited for.
+/// Intervals that wait for the slowest agent, at most.
 const WAITING: usize = 4;
 
-/// A complete second of one agent, or of all of them.
+/// A complete interval of one agent, or of all of them.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct AgentSecond {
+pub(super) struct AgentInterval {
     index: u64,
     seconds: f64,
     counts: RunningCounts,
@@ -37,7 +37,7 @@ struct Head {
     parts: Vec<(Op, usize)>,
 }
 
-impl AgentSecond {
+impl AgentInterval {
     /// The head and the histograms.
     pub(super) fn encode(interval: &CompleteInterval<'_>) -> Result<Vec<u8>, String> {
         let encoded = interval.latencies.iter().map(histogram::encode);
@@ -56,7 +56,7 @@ impl AgentSecond {
 
     /// The bytes are not trusted: there is at most one histogram for each kind of operation, and
     /// none takes more memory than [`histogram::decode`] allows.
-    fn decode(bytes: &[u8]) -> Result<AgentSecond, String> {
+    fn decode(bytes: &[u8]) -> Result<AgentInterval, String> {
         let (head, mut rest): (Head, _) = split_head(bytes)?;
         let (mut ops, mut latencies) = (Vec::new(), Vec::new());
         for (op, length) in head.parts {
@@ -70,10 +70,10 @@ impl AgentSecond {
         }
         let counts =
             RunningCounts { failures: head.failures, hits: head.hits, misses: head.misses };
-        Ok(AgentSecond { index: head.index, seconds: head.seconds, counts, ops, latencies })
+        Ok(AgentInterval { index: head.index, seconds: head.seconds, counts, ops, latencies })
     }
 
-    fn add(&mut self, other: &AgentSecond) {
+    fn add(&mut self, other: &AgentInterval) {
         self.counts = self.counts.plus(other.counts);
         for (op, histogram) in other.ops.iter().zip(&other.latencies) {
             match self.ops.iter().position(|own| own == op) {
@@ -88,41 +88,42 @@ impl AgentSecond {
     }
 
     pub(super) fn shown(&self) -> CompleteInterval<'_> {
-        let AgentSecond { index, seconds, counts, ops, latencies } = self;
+        let AgentInterval { index, seconds, counts, ops, latencies } = self;
         CompleteInterval { index: *index, seconds: *seconds, ops, latencies, counts: *counts }
     }
 }
 
-/// Merges each second of all agents once. One that an agent leaves out, or delivers too late, is
+/// Merges each interval of all agents once. One that an agent leaves out, or delivers too late, is
 /// not shown.
-pub(super) struct SecondMerger {
+pub(super) struct IntervalMerger {
     /// Of each agent, as it was sent.
     newest: Vec<Arc<[u8]>>,
     /// By number; of each agent that has delivered.
-    waiting: BTreeMap<u64, Vec<Option<AgentSecond>>>,
-    /// Seconds below this number were shown.
+    waiting: BTreeMap<u64, Vec<Option<AgentInterval>>>,
+    /// Intervals below this number were shown.
     shown: u64,
 }
 
-impl SecondMerger {
-    pub(super) fn new(agents: usize) -> SecondMerger {
-        SecondMerger { newest: vec![Arc::default(); agents], waiting: BTreeMap::new(), shown: 0 }
+impl IntervalMerger {
+    pub(super) fn new(agents: usize) -> IntervalMerger {
+        IntervalMerger { newest: vec![Arc::default(); agents], waiting: BTreeMap::new(), shown: 0 }
     }
 
-    /// Takes what each agent says now; returns the seconds that all have delivered, in order. What
-    /// cannot be decoded is left out: figures of a second are no results.
-    pub(super) fn take(&mut self, newest: &[Arc<[u8]>]) -> Vec<AgentSecond> {
+    /// Takes the newest interval of each agent; returns those that all have delivered, in order. What
+    /// cannot be decoded is left out: the page alone needs it.
+    pub(super) fn take(&mut self, newest: &[Arc<[u8]>]) -> Vec<AgentInterval> {
         let agents = self.newest.len();
         for (agent, (bytes, known)) in newest.iter().zip(&mut self.newest).enumerate() {
             if bytes == known {
                 continue;
             }
             known.clone_from(bytes);
-            if let Ok(second) = AgentSecond::decode(bytes)
-                && second.index >= self.shown
+            if let Ok(interval) = AgentInterval::decode(bytes)
+                && interval.index >= self.shown
             {
-                let of_all = self.waiting.entry(second.index).or_insert_with(|| vec![None; agents]);
-                of_all[agent] = Some(second);
+                let of_all =
+                    self.waiting.entry(interval.index).or_insert_with(|| vec![None; agents]);
+                of_all[agent] = Some(interval);
             }
         }
         let mut complete = Vec::new();
@@ -157,11 +158,11 @@ mod tests {
 
     const COUNTS: RunningCounts = RunningCounts { failures: 1, hits: 20, misses: 3 };
 
-    fn second(index: u64, ops: &[Op], values: &[u64]) -> Arc<[u8]> {
+    fn interval(index: u64, ops: &[Op], values: &[u64]) -> Arc<[u8]> {
         let latencies: Vec<Histogram<u64>> = ops.iter().map(|_| histogram_of(values)).collect();
-        let interval =
+        let complete =
             CompleteInterval { index, seconds: 1.0, ops, latencies: &latencies, counts: COUNTS };
-        AgentSecond::encode(&interval).unwrap().into()
+        AgentInterval::encode(&complete).unwrap().into()
     }
 
     fn histogram_of(values: &[u64]) -> Histogram<u64> {
@@ -171,9 +172,9 @@ mod tests {
     }
 
     #[test]
-    fn the_same_second_of_all_agents_is_one() {
-        let mut merger = SecondMerger::new(2);
-        let [a, b] = [second(0, &[Op::Read], &[100, 200]), second(0, &[Op::Update], &[300])];
+    fn the_same_interval_of_all_agents_is_one() {
+        let mut merger = IntervalMerger::new(2);
+        let [a, b] = [interval(0, &[Op::Read], &[100, 200]), interval(0, &[Op::Update], &[300])];
         assert_eq!(merger.take(&[a.clone(), Arc::default()]), []);
         let merged = merger.take(&[a.clone(), b.clone()]);
         let [all] = &merged[..] else { panic!("{merged:?}") };
@@ -181,20 +182,20 @@ mod tests {
         assert_eq!(all.ops, [Op::Read, Op::Update]);
         assert_eq!(all.latencies, [histogram_of(&[100, 200]), histogram_of(&[300])]);
         assert_eq!(merger.take(&[a, b]), [], "once");
-        let both = [second(1, &[Op::Read], &[5]), second(1, &[Op::Read], &[7_000_000])];
+        let both = [interval(1, &[Op::Read], &[5]), interval(1, &[Op::Read], &[7_000_000])];
         let merged = merger.take(&both);
         assert_eq!(merged[0].latencies, [histogram_of(&[5, 7_000_000])]);
     }
 
     #[test]
-    fn a_second_that_an_agent_leaves_out_holds_up_none_of_the_others() {
-        let mut merger = SecondMerger::new(2);
-        let at = |index| second(index, &[Op::Read], &[1]);
+    fn an_interval_that_an_agent_leaves_out_holds_up_none_of_the_others() {
+        let mut merger = IntervalMerger::new(2);
+        let at = |index| interval(index, &[Op::Read], &[1]);
         assert_eq!(merger.take(&[at(0), Arc::default()]), []);
         assert_eq!(merger.take(&[at(1), Arc::default()]), []);
-        // The second agent is a second behind, and its first one was lost.
-        let indices = |merged: Vec<AgentSecond>| -> Vec<u64> {
-            merged.iter().map(|second| second.index).collect()
+        // The second agent is one interval behind, and its first one was lost.
+        let indices = |merged: Vec<AgentInterval>| -> Vec<u64> {
+            merged.iter().map(|interval| interval.index).collect()
         };
         assert_eq!(indices(merger.take(&[at(2), at(1)])), [1]);
         assert_eq!(indices(merger.take(&[at(3), at(2)])), [2]);
@@ -206,13 +207,13 @@ mod tests {
 
     #[test]
     fn what_a_stranger_sends_is_refused() {
-        let whole = second(3, &[Op::Read, Op::Update], &[100, 200]);
+        let whole = interval(3, &[Op::Read, Op::Update], &[100, 200]);
         for length in 0..whole.len() {
-            assert!(AgentSecond::decode(&whole[..length]).is_err(), "{length}");
+            assert!(AgentInterval::decode(&whole[..length]).is_err(), "{length}");
         }
-        let twice = second(0, &[Op::Read, Op::Read], &[100]);
-        assert!(AgentSecond::decode(&twice).unwrap_err().contains("twice"));
-        let mut merger = SecondMerger::new(1);
+        let twice = interval(0, &[Op::Read, Op::Read], &[100]);
+        assert!(AgentInterval::decode(&twice).unwrap_err().contains("twice"));
+        let mut merger = IntervalMerger::new(1);
         assert_eq!(merger.take(&[twice]), []);
         assert_eq!(merger.take(&[Arc::from(&b"\xff\xff\xff\xff{}"[..])]), []);
         assert_eq!(merger.take(&[whole]).len(), 1);
