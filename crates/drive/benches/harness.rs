@@ -7,23 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, Ticks};
+use drive::{LoadPlan, NoObserver, OnStart, PhaseKind, PhaseOutcome, Ticks, drive, open};
 use model::{Arrivals, Count, LoadShape, Pacing, RateProfile, StopCondition};
-use store::{Store, StoreVisitor};
 use workload::{Workload, WorkloadSpec};
 
-struct Driven<'a> {
-    clock: &'a Ticks,
-    workload: &'a Arc<Workload>,
-    plan: LoadPlan,
-}
-
-impl StoreVisitor for Driven<'_> {
-    type Output = PhaseOutcome;
-    fn visit<S: Store>(self, store: S) -> PhaseOutcome {
-        drive::drive(self.clock, &Arc::new(store), self.workload, &self.plan, &mut NoObserver)
-            .expect("null does not fail")
-    }
+fn on_null(clock: &Ticks, workload: &Arc<Workload>, plan: &LoadPlan) -> PhaseOutcome {
+    let store = open(&"null".parse().expect("null is a store")).expect("null opens");
+    drive(clock, store, workload, plan, &mut NoObserver).expect("null does not fail")
 }
 
 /// One CPU a thread, as the command does it.
@@ -38,7 +28,6 @@ fn pinned() -> OnStart {
 
 fn harness(criterion: &mut Criterion) {
     let clock = Ticks::new();
-    let null = "null".parse().expect("null is a store");
     for threads in [1, 2] {
         let mut group = criterion.benchmark_group(format!("null, threads={threads}"));
         group.sample_size(20).measurement_time(Duration::from_secs(4));
@@ -58,8 +47,7 @@ fn harness(criterion: &mut Criterion) {
                         on_start: pinned(),
                         ..LoadPlan::closed(what, threads)
                     };
-                    let driven = Driven { clock: &clock, workload: &workload, plan };
-                    let outcome = store::open(&null, driven).expect("null opens");
+                    let outcome = on_null(&clock, &workload, &plan);
                     assert_eq!(outcome.operations, operations);
                     Duration::from_secs_f64(outcome.seconds)
                 });
@@ -73,7 +61,6 @@ fn harness(criterion: &mut Criterion) {
 /// rate, and at one that moves.
 fn arrivals(criterion: &mut Criterion) {
     let clock = Ticks::new();
-    let null = "null".parse().expect("null is a store");
     let mut spec = WorkloadSpec::preset("ycsb-c").expect("a preset");
     spec.records = Count(1000);
     let workload = Arc::new(Workload::new(&spec).expect("a workload"));
@@ -98,8 +85,7 @@ fn arrivals(criterion: &mut Criterion) {
                         on_start: pinned(),
                         ..LoadPlan::closed(PhaseKind::Mix, 1)
                     };
-                    let driven = Driven { clock: &clock, workload: &workload, plan };
-                    let outcome = store::open(&null, driven).expect("null opens");
+                    let outcome = on_null(&clock, &workload, &plan);
                     let each = outcome.seconds / outcome.operations as f64;
                     Duration::from_secs_f64(each * operations as f64)
                 });

@@ -269,27 +269,17 @@ mod tests {
     use std::time::Duration;
 
     use model::Count;
-    use store::{Store, StoreUrl, StoreVisitor};
     use workload::{Workload, WorkloadSpec};
 
     use super::*;
-    use crate::{NoObserver, Ticks, drive};
+    use crate::{NoObserver, Ticks, drive, open};
     use model::{Arrivals, LoadShape, Pacing, RateProfile, StopCondition};
 
-    struct Driven<'a>(&'a LoadPlan, &'a str);
-
-    impl StoreVisitor for Driven<'_> {
-        type Output = PhaseOutcome;
-        fn visit<S: Store>(self, store: S) -> PhaseOutcome {
-            let spec =
-                WorkloadSpec { records: Count(1000), ..WorkloadSpec::preset(self.1).unwrap() };
-            let workload = Arc::new(Workload::new(&spec).unwrap());
-            drive(&Ticks::new(), &Arc::new(store), &workload, self.0, &mut NoObserver).unwrap()
-        }
-    }
-
     fn run(plan: &LoadPlan, preset: &str) -> PhaseOutcome {
-        store::open(&"null".parse::<StoreUrl>().unwrap(), Driven(plan, preset)).unwrap()
+        let spec = WorkloadSpec { records: Count(1000), ..WorkloadSpec::preset(preset).unwrap() };
+        let workload = Arc::new(Workload::new(&spec).unwrap());
+        let store = open(&"null".parse().unwrap()).unwrap();
+        drive(&Ticks::new(), store, &workload, plan, &mut NoObserver).unwrap()
     }
 
     fn parts(plan: &LoadPlan, preset: &str, clients: usize) -> Vec<(String, PhaseOutcome)> {

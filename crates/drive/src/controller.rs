@@ -72,8 +72,8 @@ impl Observer for NoObserver {}
 
 type WorkerResult = Result<ThreadStats, DriveError>;
 
-struct WorkerPool<T> {
-    shared: Arc<WorkerShared<T>>,
+struct WorkerPool {
+    shared: Arc<WorkerShared>,
     threads: usize,
     deliveries: Receiver<IntervalDelivery>,
     results: Receiver<WorkerResult>,
@@ -98,9 +98,9 @@ struct WorkerPool<T> {
 /// Runs one phase and returns the outcome of its window. `on_start` runs in every thread before
 /// its first operation. If no operation ends within the plan's `stall_timeout`, the threads are
 /// abandoned and the phase fails with [`DriveError::Stalled`].
-pub fn drive<T: Target>(
+pub fn drive(
     clock: &Ticks,
-    store: &Arc<T>,
+    target: Arc<dyn Target>,
     workload: &Arc<Workload>,
     plan: &LoadPlan,
     observer: &mut dyn Observer,
@@ -145,7 +145,7 @@ pub fn drive<T: Target>(
     let operations = until.operations;
     let plan = &LoadPlan { shape: LoadShape { until, ..plan.shape.clone() }, ..plan.clone() };
     let shared = Arc::new(WorkerShared {
-        target: Arc::clone(store),
+        target,
         workload: Arc::clone(workload),
         clock: clock.clone(),
         gate: PhaseGate::new(),
@@ -162,7 +162,8 @@ pub fn drive<T: Target>(
     let fetches = plan.phase == PhaseKind::Mix
         && plan.trace.is_none()
         && workload.spec().miss_latency.is_some();
-    let slots = HistogramSlots::new(ops.clone(), open, T::SEES_ARRIVALS).with_misses(fetches);
+    let slots =
+        HistogramSlots::new(ops.clone(), open, shared.target.sees_arrivals()).with_misses(fetches);
     let mut pool = WorkerPool::start(&shared, plan, slots)?;
     pool.wait_until_ready()?;
     if !observer.ready() {
@@ -184,9 +185,9 @@ pub fn drive<T: Target>(
     Ok(outcome)
 }
 
-impl<T: Target> WorkerPool<T> {
+impl WorkerPool {
     fn start(
-        shared: &Arc<WorkerShared<T>>,
+        shared: &Arc<WorkerShared>,
         plan: &LoadPlan,
         slots: HistogramSlots,
     ) -> Result<Self, DriveError> {
@@ -512,8 +513,8 @@ fn stop_requested(plan: &LoadPlan) -> bool {
     plan.stop.load(Ordering::Relaxed)
 }
 
-fn spawn<T: Target>(
-    shared: Arc<WorkerShared<T>>,
+fn spawn(
+    shared: Arc<WorkerShared>,
     plan: &LoadPlan,
     thread: usize,
     recorder: Recorder,
@@ -523,7 +524,7 @@ fn spawn<T: Target>(
     let body = move || {
         let result = catch_unwind(AssertUnwindSafe(|| {
             (plan.on_start)(thread);
-            T::run(&shared, thread, &plan, recorder)
+            Arc::clone(&shared.target).run(&shared, thread, &plan, recorder)
         }));
         // Releases the store first: whoever receives the result may close it.
         drop(shared);

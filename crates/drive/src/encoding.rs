@@ -118,44 +118,31 @@ mod tests {
 
     use model::Count;
     use proptest::prelude::*;
-    use store::{Store, StoreUrl, StoreVisitor};
     use workload::{Mix, Workload, WorkloadSpec};
 
     use super::*;
     use crate::outcome::{AnswerFailure, FailureKind, SteadyReport};
-    use crate::{LoadPlan, NoObserver, PhaseKind, Ticks, drive};
+    use crate::{LoadPlan, NoObserver, PhaseKind, Ticks, drive, open};
     use model::{Arrivals, LoadShape, Pacing, StopCondition};
 
     /// The outcome of a real phase, with all other fields filled.
     fn outcome() -> PhaseOutcome {
-        struct Driven;
-        impl StoreVisitor for Driven {
-            type Output = PhaseOutcome;
-            fn visit<S: Store>(self, store: S) -> PhaseOutcome {
-                let mix = Mix::parse("read=0.5,insert=0.3,update=0.2").unwrap();
-                let spec = WorkloadSpec {
-                    records: Count(1000),
-                    mix,
-                    ..WorkloadSpec::preset("ycsb-a").unwrap()
-                };
-                let workload = Arc::new(Workload::new(&spec).unwrap());
-                let plan = LoadPlan {
-                    shape: LoadShape {
-                        pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
-                        until: StopCondition {
-                            operations: None,
-                            time: Some(Duration::from_millis(300)),
-                        },
-                        ..LoadShape::default()
-                    },
-                    interval: Duration::from_millis(100),
-                    keep_intervals: true,
-                    ..LoadPlan::closed(PhaseKind::Mix, 2)
-                };
-                drive(&Ticks::new(), &Arc::new(store), &workload, &plan, &mut NoObserver).unwrap()
-            }
-        }
-        let mut outcome = store::open(&"null".parse::<StoreUrl>().unwrap(), Driven).unwrap();
+        let mix = Mix::parse("read=0.5,insert=0.3,update=0.2").unwrap();
+        let spec =
+            WorkloadSpec { records: Count(1000), mix, ..WorkloadSpec::preset("ycsb-a").unwrap() };
+        let workload = Arc::new(Workload::new(&spec).unwrap());
+        let plan = LoadPlan {
+            shape: LoadShape {
+                pacing: Pacing::Open { rate: 20e3, arrivals: Arrivals::Poisson },
+                until: StopCondition { operations: None, time: Some(Duration::from_millis(300)) },
+                ..LoadShape::default()
+            },
+            interval: Duration::from_millis(100),
+            keep_intervals: true,
+            ..LoadPlan::closed(PhaseKind::Mix, 2)
+        };
+        let store = open(&"null".parse().unwrap()).unwrap();
+        let mut outcome = drive(&Ticks::new(), store, &workload, &plan, &mut NoObserver).unwrap();
         outcome.arrival = outcome.service.clone();
         outcome.miss = outcome.service[..1].to_vec();
         outcome.modelled_s = 1.0 / 3.0;

@@ -51,6 +51,6 @@ pub use plan::{CpuBudget, LoadPlan, OnStart, PhaseKind, SteadyCriteria};
 pub use reactor::available as engine_available;
 pub use replay::{Replay, ReplaySummary};
 pub use ring_counts::RingCounts;
-pub use target::Target;
+pub use target::{Target, open, open_group};
 pub use tax::{MeasuredTax, replay_tax, tax};
 pub use validity::QUIETEN;

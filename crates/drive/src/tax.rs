@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use store::{Store, StoreUrl, StoreVisitor};
+use store::StoreUrl;
 use workload::trace::{ArrivalSpread, RequestChunk, TraceError, TraceRequest};
 use workload::{ValueMismatch, Workload};
 
@@ -13,6 +13,7 @@ use crate::controller::{NoObserver, drive};
 use crate::outcome::DriveError;
 use crate::plan::{LoadPlan, OnStart, PhaseKind};
 use crate::replay::Replay;
+use crate::target::open;
 use model::{LoadShape, StopCondition};
 
 /// Costs of the harness, in nanoseconds.
@@ -48,7 +49,7 @@ pub fn tax(
     let mut ns_per_op = f64::INFINITY;
     for _ in 0..ROUNDS {
         let round = TaxRound { clock, workload, phase, trace: None, on_start };
-        ns_per_op = ns_per_op.min(store::open(&null, round)??);
+        ns_per_op = ns_per_op.min(round.ns_per_op(&null)?);
     }
     let pairs = loaded_pairs(workload);
     let verify_ns = verify_ns(clock, &pairs, |key, value| workload.verify(key, value));
@@ -73,7 +74,7 @@ pub fn replay_tax(
     for _ in 0..REPLAYED_ROUNDS {
         let round =
             TaxRound { clock, workload, phase: PhaseKind::Mix, trace: trace.clone(), on_start };
-        ns_per_op = ns_per_op.min(store::open(&null, round)??);
+        ns_per_op = ns_per_op.min(round.ns_per_op(&null)?);
     }
     let pairs = recorded_pairs(replay)?;
     let verify_ns = verify_ns(clock, &pairs, |key, value| replay.values.verify(key, value));
@@ -103,10 +104,9 @@ struct TaxRound<'a> {
     on_start: &'a OnStart,
 }
 
-impl StoreVisitor for TaxRound<'_> {
-    type Output = Result<f64, DriveError>;
-
-    fn visit<S: Store>(self, store: S) -> Self::Output {
+impl TaxRound<'_> {
+    /// On a store of its own.
+    fn ns_per_op(self, store: &StoreUrl) -> Result<f64, DriveError> {
         let plan = LoadPlan {
             trace: self.trace,
             shape: LoadShape {
@@ -116,7 +116,7 @@ impl StoreVisitor for TaxRound<'_> {
             on_start: Arc::clone(self.on_start),
             ..LoadPlan::closed(self.phase, 1)
         };
-        let outcome = drive(self.clock, &Arc::new(store), self.workload, &plan, &mut NoObserver)?;
+        let outcome = drive(self.clock, open(store)?, self.workload, &plan, &mut NoObserver)?;
         let starved = outcome.replayed.map_or(0, |replayed| replayed.starved);
         let seconds = outcome.seconds - self.clock.seconds(0, starved);
         Ok(seconds.max(0.0) * 1e9 / (outcome.operations as f64).max(1.0))

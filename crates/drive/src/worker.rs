@@ -20,17 +20,18 @@ pub(crate) const READER_WAIT: Duration = Duration::from_micros(200);
 
 /// Runs client thread `thread` from before the phase begins until it has ended.
 pub(crate) fn work<S: Store, A: OperationSource, P: Pacer>(
-    shared: &WorkerShared<S>,
+    store: &S,
+    shared: &WorkerShared,
     thread: usize,
     source: A,
     pacer: impl FnOnce() -> P,
     recorder: Recorder,
 ) -> Result<ThreadStats, DriveError> {
-    let stores_values = shared.target.capabilities().stores_values;
-    let session = shared.target.session()?;
+    let stores_values = store.capabilities().stores_values;
+    let session = store.session()?;
     let executor = OpExecutor::new(&shared.clock, stores_values, &source);
     shared.gate.wait_for_start();
-    let mut worker = Worker {
+    let mut worker: Worker<'_, S, A, P> = Worker {
         shared,
         progress: shared.frontier.progress(thread),
         reads_inserted: source.reads_inserted(),
@@ -53,7 +54,7 @@ pub(crate) fn work<S: Store, A: OperationSource, P: Pacer>(
 
 /// One client thread of an embedded store.
 struct Worker<'a, S: Store + 'a, A, P> {
-    shared: &'a WorkerShared<S>,
+    shared: &'a WorkerShared,
     progress: &'a ThreadProgress,
     session: S::Session<'a>,
     executor: OpExecutor<'a>,

@@ -10,10 +10,11 @@ use crate::clock::Ticks;
 use crate::frontier::{Frontier, PhaseGate};
 use crate::load_share::LoadShare;
 use crate::outcome::DriveError;
+use crate::target::Target;
 
 /// State shared by the threads of a phase.
-pub struct WorkerShared<T> {
-    pub(crate) target: Arc<T>,
+pub struct WorkerShared {
+    pub(crate) target: Arc<dyn Target>,
     pub(crate) workload: Arc<Workload>,
     pub(crate) clock: Ticks,
     pub(crate) gate: PhaseGate,
@@ -34,7 +35,7 @@ pub struct WorkerShared<T> {
     pub(crate) begun_at: AtomicU64,
 }
 
-impl<T> WorkerShared<T> {
+impl WorkerShared {
     /// This thread's part of the trace.
     pub(crate) fn feed(&self, thread: usize) -> Result<TraceFeed, DriveError> {
         let mut feeds = self.feeds.lock().unwrap_or_else(PoisonError::into_inner);

@@ -43,14 +43,15 @@ fn run_phase(
     workload: &Arc<Workload>,
     plan: &LoadPlan,
 ) -> Result<PhaseOutcome, DriveError> {
-    drive(&Ticks::new(), &Arc::new(store), workload, plan, &mut NoObserver)
+    drive(&Ticks::new(), Arc::new(store), workload, plan, &mut NoObserver)
 }
 
 /// A fake that holds every record of the workload.
 fn loaded(workload: &Arc<Workload>) -> Fake {
     let store = Arc::new(Fake::default());
     let outcome =
-        drive(&Ticks::new(), &store, workload, &plan(PhaseKind::Load, 2), &mut NoObserver).unwrap();
+        drive(&Ticks::new(), store.clone(), workload, &plan(PhaseKind::Load, 2), &mut NoObserver)
+            .unwrap();
     assert_eq!(outcome.operations, workload.spec().records.0);
     Arc::into_inner(store).expect("the threads have released the store")
 }
@@ -83,7 +84,8 @@ fn the_stream_does_not_depend_on_the_threads() {
             // Not a multiple of the block: the last one is cut.
             plan.shape.until = operations(10_007);
             let store = Arc::new(loaded(&workload));
-            let outcome = drive(&Ticks::new(), &store, &workload, &plan, &mut NoObserver).unwrap();
+            let outcome =
+                drive(&Ticks::new(), store.clone(), &workload, &plan, &mut NoObserver).unwrap();
             (outcome.fingerprint, outcome.counts, store.keys())
         };
         let alone = run(1);
@@ -333,7 +335,7 @@ fn observed(plan: &LoadPlan, stop_in: Option<PhaseStage>) -> (PhaseOutcome, Reco
     let mut observed =
         RecordingObserver { stages: Vec::new(), opened: None, closed: None, stop_in };
     let store = Arc::new(loaded(&workload));
-    let outcome = drive(&Ticks::new(), &store, &workload, plan, &mut observed).unwrap();
+    let outcome = drive(&Ticks::new(), store, &workload, plan, &mut observed).unwrap();
     (outcome, observed)
 }
 

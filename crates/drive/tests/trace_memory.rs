@@ -6,8 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use drive::{LoadPlan, NoObserver, PhaseKind, PhaseOutcome, Replay, Ticks, drive};
-use store::{Store, StoreVisitor};
+use drive::{LoadPlan, NoObserver, PhaseKind, Replay, Ticks, drive, open};
 use workload::trace::{ArrivalSpread, TraceOptions};
 use workload::{SizedValues, Workload, WorkloadSpec};
 
@@ -18,23 +17,15 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-struct Driven(LoadPlan);
-
-impl StoreVisitor for Driven {
-    type Output = PhaseOutcome;
-    fn visit<S: Store>(self, store: S) -> PhaseOutcome {
-        let workload = Arc::new(Workload::new(&WorkloadSpec::default()).unwrap());
-        drive(&Ticks::new(), &Arc::new(store), &workload, &self.0, &mut NoObserver).unwrap()
-    }
-}
-
 fn replay(file: &std::path::Path, most: Option<u64>) -> u64 {
     let values = Arc::new(SizedValues::new(1, 0.0).unwrap());
     let file = file.to_owned();
     let (spread, options) = (ArrivalSpread::Even, TraceOptions::default());
     let replay = Replay { file, options, spread, most, values, refill: false };
     let plan = LoadPlan { trace: Some(Arc::new(replay)), ..LoadPlan::closed(PhaseKind::Mix, 2) };
-    store::open(&"null".parse().unwrap(), Driven(plan)).unwrap().operations
+    let store = open(&"null".parse().unwrap()).unwrap();
+    let workload = Arc::new(Workload::new(&WorkloadSpec::default()).unwrap());
+    drive(&Ticks::new(), store, &workload, &plan, &mut NoObserver).unwrap().operations
 }
 
 #[test]

@@ -35,9 +35,9 @@ pub(crate) struct LocalDriver<'a> {
 
 impl LocalDriver<'_> {
     /// Runs a phase after its tax was measured.
-    pub(crate) fn drive<T: Target>(
+    pub(crate) fn drive(
         &self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
         what: PhaseKind,
@@ -62,15 +62,15 @@ impl LocalDriver<'_> {
             Some(replay) => Ok(drive::replay_tax(clock, replay, workload, first)?),
             None => Ok(Some(drive::tax(clock, workload, what, first)?)),
         })?;
-        let outcome = drive::drive(clock, store, workload, &plan, observer)?;
+        let outcome = drive::drive(clock, Arc::clone(store), workload, &plan, observer)?;
         Ok(DrivenPhase { outcome, load_config, tax, agent_run: None })
     }
 }
 
 /// Runs a phase on agents.
-pub(crate) fn on_agents<T: Target>(
+pub(crate) fn on_agents(
     agent_pool: &mut AgentPool,
-    task: &AgentRun<'_, T>,
+    task: &AgentRun<'_>,
     observer: &mut dyn Observer,
 ) -> Result<DrivenPhase, ExecuteError> {
     let mut agent_run = agent_pool.run(task, observer)?;

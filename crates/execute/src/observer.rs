@@ -29,10 +29,10 @@ impl drive::Observer for ProgressOnly<'_> {
 }
 
 /// Shows progress and puts the probes around the window.
-pub(crate) struct ProbedObserver<'a, T> {
+pub(crate) struct ProbedObserver<'a> {
     pub(crate) step: &'a Step,
     pub(crate) listener: &'a mut dyn Listener,
-    pub(crate) store: &'a T,
+    pub(crate) store: &'a dyn Target,
     /// Probes that are prepared before the load begins, because some take a while.
     pub(crate) prepared: Option<PreparedWatch>,
     pub(crate) watch: Option<RunWatch>,
@@ -49,7 +49,7 @@ pub(crate) struct ProbedObserver<'a, T> {
     pub(crate) peeked: Option<Instant>,
 }
 
-impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
+impl drive::Observer for ProbedObserver<'_> {
     fn window_opens(&mut self) {
         self.before = self.store.statistics();
         self.servers.begin();
@@ -79,7 +79,7 @@ impl<T: Target> drive::Observer for ProbedObserver<'_, T> {
     }
 }
 
-impl<T> ProbedObserver<'_, T> {
+impl ProbedObserver<'_> {
     /// Shows what the probes read until now, to a listener that watches.
     fn peek(&mut self) {
         let due = self.peeked.is_none_or(|last| last.elapsed() >= PEEK_INTERVAL);

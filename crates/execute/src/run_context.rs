@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use drive::{Network, Ticks};
+use drive::{Network, Target, Ticks};
 use model::{Execution, Reading, Run, RunSettings};
 use store::{Directory, Remote};
 use study::{Activity, ProbesConfig, Segment, Step};
@@ -17,7 +17,7 @@ use crate::execution_cache::ExecutionCache;
 use crate::knobs::KnobEffects;
 use crate::load_step::LoadStep;
 use crate::server_side::ServerSide;
-use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
+use crate::session::{ClosedStore, Session, StepAgenda};
 use crate::started_server;
 
 /// State shared by all segments of an execution.
@@ -145,6 +145,7 @@ fn over_network(
         network.set_names(started.names());
     }
     let network = Arc::new(network);
+    let target: Arc<dyn Target> = network.clone();
     session.marker = MarkerLocation::Servers(Arc::clone(&network) as _);
     if let Some(started) = &started {
         started.settings(&mut session.facts);
@@ -154,8 +155,8 @@ fn over_network(
     let nodes = nodes.map(|(at, address)| (network.name(at), address, tap(address)));
     session.servers = ServerSide::of(nodes);
     session.find_data(LoadStep::of(&first)?).map_err(explain)?;
-    let closed = session.run_steps(&network, first).map_err(explain)?;
-    drop(network);
+    let closed = session.run_steps(&target, first).map_err(explain)?;
+    drop((network, target));
     if let Some(started) = started {
         started.end()?;
     }
@@ -171,5 +172,5 @@ fn embedded(mut session: Session<'_>, first: Step) -> Result<ClosedStore, Execut
         session.marker = MarkerLocation::Directories(vec![directory]);
         session.find_data(LoadStep::of(&first)?)?;
     }
-    store::open(&segment.store, EmbeddedSession(session, first))?
+    session.run_on_store(drive::open(&segment.store)?, first)
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use drive::{DataChanges, Observer, PhaseKind, PhaseOutcome, Target, Ticks};
 use host::{Context, ProbeChoice, RunWatch, WatchReadings};
 use model::{Execution, Op, Phase, Reading, Run, RunProfile, RunSettings, Series, TopDownPass};
-use store::{Statistic, Store, StoreError, StoreUrl, StoreVisitor};
+use store::{Statistic, StoreError, StoreUrl};
 use study::{ProbesConfig, Profiling, Segment, ServerTiming, Step};
 use workload::{Workload, WorkloadSpec};
 
@@ -97,32 +97,6 @@ pub(crate) struct ClosedStore {
     pub(crate) copy: bool,
 }
 
-/// A session on a store whose threads have sessions, and its first step.
-pub(crate) struct EmbeddedSession<'a>(pub(crate) Session<'a>, pub(crate) Step);
-
-impl StoreVisitor for EmbeddedSession<'_> {
-    type Output = Result<ClosedStore, ExecuteError>;
-
-    fn visit<S: Store>(mut self, store: S) -> Self::Output {
-        match store.served() {
-            Some(data) => {
-                let addresses = data.addresses().iter();
-                self.0.servers =
-                    ServerSide::of(addresses.map(|address| (address.to_string(), address, None)));
-                self.0.marker = MarkerLocation::Servers(data);
-                self.0.find_data(LoadStep::of(&self.1)?)?;
-            }
-            None if store.capabilities().stores_values
-                && matches!(self.0.marker, MarkerLocation::Nowhere) =>
-            {
-                self.0.load_into_memory(LoadStep::of(&self.1)?);
-            }
-            None => {}
-        }
-        self.0.run_steps(&Arc::new(store), self.1)
-    }
-}
-
 impl Session<'_> {
     /// Checks whether the first step can use the existing data or must load its own.
     pub(crate) fn find_data(&mut self, first: LoadStep<'_>) -> Result<(), ExecuteError> {
@@ -160,10 +134,35 @@ impl Session<'_> {
         }
     }
 
-    /// Runs steps on an open store, as long as its data suits them.
-    pub(crate) fn run_steps<T: Target>(
+    /// Runs steps on a store whose threads have a session each, in this process or over a network,
+    /// and closes it.
+    pub(crate) fn run_on_store(
         mut self,
-        store: &Arc<T>,
+        store: Arc<dyn Target>,
+        first: Step,
+    ) -> Result<ClosedStore, ExecuteError> {
+        match store.served() {
+            Some(data) => {
+                let addresses = data.addresses().iter();
+                self.servers =
+                    ServerSide::of(addresses.map(|address| (address.to_string(), address, None)));
+                self.marker = MarkerLocation::Servers(data);
+                self.find_data(LoadStep::of(&first)?)?;
+            }
+            None if store.capabilities().stores_values
+                && matches!(self.marker, MarkerLocation::Nowhere) =>
+            {
+                self.load_into_memory(LoadStep::of(&first)?);
+            }
+            None => {}
+        }
+        self.run_steps(&store, first)
+    }
+
+    /// Runs steps on an open store, as long as its data suits them.
+    pub(crate) fn run_steps(
+        mut self,
+        store: &Arc<dyn Target>,
         first: Step,
     ) -> Result<ClosedStore, ExecuteError> {
         let mut next = Some(first);
@@ -201,9 +200,9 @@ impl Session<'_> {
     }
 
     /// Loads the data of a step without measuring it.
-    pub(crate) fn prepare<T: Target>(
+    pub(crate) fn prepare(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
     ) -> Result<(), ExecuteError> {
@@ -211,7 +210,7 @@ impl Session<'_> {
         let plan =
             load_plan(&self.segment.preparing, PhaseKind::Load, step.load.workload.seed, self.stop);
         let mut observer = ProgressOnly { step: step.step, listener: &mut *self.listener };
-        let outcome = drive::drive(self.clock, store, workload, &plan, &mut observer)?;
+        let outcome = drive::drive(self.clock, Arc::clone(store), workload, &plan, &mut observer)?;
         if let Some(failure) = outcome.failures.first() {
             // The loss of a server says more than its effect on the first request.
             let why = match &outcome.gave_up {
@@ -230,9 +229,9 @@ impl Session<'_> {
     }
 
     /// Runs one step and saves it, unless it was stopped.
-    fn run<T: Target>(
+    fn run(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
     ) -> Result<Option<Run>, ExecuteError> {
@@ -310,9 +309,9 @@ impl Session<'_> {
 
     /// After the last run of a cell, runs its load again to see where its time goes, and adds that
     /// to the saved run.
-    fn profile<T: Target>(
+    fn profile(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
         run: &mut Run,
@@ -352,9 +351,9 @@ impl Session<'_> {
 
     /// Runs the load once more to count the pipeline's slots, where this machine can count them. The
     /// first pass is kept also if this one fails.
-    fn count_slots<T: Target>(
+    fn count_slots(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
     ) -> (TopDownPass, Result<ProfiledPass, ExecuteError>) {
@@ -394,9 +393,9 @@ impl Session<'_> {
     }
 
     /// Runs the load of a step again on the same store, outside of any run.
-    fn again<T: Target>(
+    fn again(
         &self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
         observer: &mut dyn Observer,
@@ -412,9 +411,9 @@ impl Session<'_> {
     }
 
     /// Runs the load of a step with probes around its window; none where it was stopped before.
-    fn measure<T: Target>(
+    fn measure(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
         what: PhaseKind,
@@ -498,9 +497,9 @@ impl Session<'_> {
     }
 
     /// The run of a measured window.
-    fn assembled<T: Target>(
+    fn assembled(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         workload: &Arc<Workload>,
         step: LoadStep<'_>,
         window: MeasuredWindow,
@@ -567,9 +566,9 @@ impl Session<'_> {
 
     /// After a phase that wrote, waits until the store has settled, with probes around the wait.
     /// Returns whether it has, and the readings.
-    fn settle<T: Target>(
+    fn settle(
         &mut self,
-        store: &Arc<T>,
+        store: &Arc<dyn Target>,
         step: LoadStep<'_>,
         writes: bool,
     ) -> Result<(bool, Option<Vec<Reading>>), ExecuteError> {
@@ -617,7 +616,7 @@ impl Session<'_> {
 
     /// Waits in slices, so that a stop is noticed. If the store does not settle in time, the next run
     /// gets a warning.
-    fn wait_until_settled<T: Target>(&mut self, store: &Arc<T>) -> Result<bool, ExecuteError> {
+    fn wait_until_settled(&mut self, store: &Arc<dyn Target>) -> Result<bool, ExecuteError> {
         let limit = Instant::now() + SETTLE_LIMIT;
         loop {
             match store.settle(SETTLE_SLICE) {
@@ -632,7 +631,7 @@ impl Session<'_> {
         }
     }
 
-    fn name_of<T: Target>(&self, store: &Arc<T>, step: LoadStep<'_>) -> DatasetName {
+    fn name_of(&self, store: &Arc<dyn Target>, step: LoadStep<'_>) -> DatasetName {
         let dataset = step.load.workload.dataset().to_string();
         DatasetName { dataset, records: self.records, version: store.version() }
     }

@@ -16,7 +16,7 @@ use model::signal::{
 };
 use model::{Phase, Reading, Scope, StopCondition, Unavailable};
 use serde::{Deserialize, Serialize};
-use store::{Directory, Store, StoreUrl, StoreVisitor};
+use store::{Directory, StoreUrl};
 use study::{LoadConfig, Segment, ServerSpec, Simulation};
 use workload::{Workload, WorkloadSpec};
 
@@ -51,29 +51,14 @@ pub fn run_pass(pass: &SimulatedPass) -> Result<(), ExecuteError> {
     if !pass.store.path.as_os_str().is_empty() {
         Directory::claim(&pass.store, 0)?.clear()?;
     }
-    store::open(&pass.store, EmbeddedPass(pass))?
-}
-
-struct EmbeddedPass<'a>(&'a SimulatedPass);
-
-impl StoreVisitor for EmbeddedPass<'_> {
-    type Output = Result<(), ExecuteError>;
-
-    fn visit<S: Store>(self, store: S) -> Self::Output {
-        run_phases(
-            &Ticks::still(),
-            &Arc::new(store),
-            &self.0.workload,
-            self.0.operations,
-            &Arc::default(),
-        )
-    }
+    let store = drive::open(&pass.store)?;
+    run_phases(&Ticks::still(), store, &pass.workload, pass.operations, &Arc::default())
 }
 
 /// Loads the data and runs so many operations, one after the other.
-fn run_phases<T: Target>(
+fn run_phases(
     clock: &Ticks,
-    store: &Arc<T>,
+    store: Arc<dyn Target>,
     spec: &WorkloadSpec,
     operations: u64,
     stop: &Arc<AtomicBool>,
@@ -81,7 +66,7 @@ fn run_phases<T: Target>(
     let workload = Arc::new(Workload::new(spec)?);
     let mut closed = LoadConfig { pin: false, ..LoadConfig::closed(1) };
     let load = load_plan(&closed, PhaseKind::Load, spec.seed, stop);
-    drive::drive(clock, store, &workload, &load, &mut NoObserver)?;
+    drive::drive(clock, Arc::clone(&store), &workload, &load, &mut NoObserver)?;
     closed.shape.until = StopCondition { operations: Some(operations), time: None };
     let measure = load_plan(&closed, PhaseKind::Mix, spec.seed, stop);
     let outcome = drive::drive(clock, store, &workload, &measure, &mut NoObserver)?;
@@ -248,9 +233,8 @@ impl ServedPass<'_> {
         let network = Arc::new(network.map_err(explain)?);
         let pid = started.first.launched.pid;
         let done =
-            run_phases(&Ticks::new(), &network, &self.step.load.workload, operations, self.stop);
+            run_phases(&Ticks::new(), network, &self.step.load.workload, operations, self.stop);
         done.map_err(explain)?;
-        drop(network);
         started.end_within(limit)?;
         Cachegrind::totals(self.folder, pid)
             .map_err(|error| ExecuteError::Failed(error.to_string()))

@@ -32,7 +32,7 @@ use crate::plan::{LoadPlan, PhaseKind};
 use crate::recorder::Recorder;
 use crate::replay_source::ReplaySource;
 use crate::source::{LoadSource, MixSource};
-use crate::target::{ClientThread, Target};
+use crate::target::Target;
 use crate::thread_stats::ThreadStats;
 use crate::worker_shared::WorkerShared;
 
@@ -529,17 +529,18 @@ impl Target for Network {
             .map(|server_statistics| statistics::of(&server_statistics))
             .unwrap_or_default()
     }
-}
 
-impl ClientThread for Network {
-    const SEES_ARRIVALS: bool = true;
+    fn sees_arrivals(&self) -> bool {
+        true
+    }
 
     fn slots(&self, plan: &LoadPlan) -> usize {
         plan.threads * self.servers() * plan.connections.count * plan.connections.depth
     }
 
     fn run(
-        shared: &WorkerShared<Self>,
+        self: Arc<Self>,
+        shared: &WorkerShared,
         thread: usize,
         plan: &LoadPlan,
         recorder: Recorder,
@@ -552,19 +553,19 @@ impl ClientThread for Network {
         match plan.phase {
             PhaseKind::Load => {
                 let source = LoadSource::new(workload);
-                worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
+                worker::NetworkWorker::new(&self, shared, thread, plan, source, recorder)?
                     .run(thread, plan)
             }
             PhaseKind::Mix => match &plan.trace {
                 None => {
                     let source = MixSource::new(workload);
-                    worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
+                    worker::NetworkWorker::new(&self, shared, thread, plan, source, recorder)?
                         .run(thread, plan)
                 }
                 Some(replay) => {
                     let feed = shared.feed(thread)?;
                     let source = ReplaySource::new(replay, feed, plan, &shared.clock);
-                    worker::NetworkWorker::new(shared, thread, plan, source, recorder)?
+                    worker::NetworkWorker::new(&self, shared, thread, plan, source, recorder)?
                         .run(thread, plan)
                 }
             },

@@ -11,6 +11,7 @@ mod ring;
 mod send;
 mod wait;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reactor::Reactor;
@@ -42,8 +43,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(5);
 /// How long to wait for the last answers after a stop; request timeouts may end it earlier.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 pub(super) struct NetworkWorker<'a, A> {
-    shared: &'a WorkerShared<Network>,
-    network: &'a Network,
+    shared: &'a WorkerShared,
+    network: &'a Arc<Network>,
     clock: &'a Ticks,
     progress: &'a ThreadProgress,
     protocol: Protocol,
@@ -101,13 +102,13 @@ pub(super) struct NetworkWorker<'a, A> {
 impl<'a, A: OperationSource> NetworkWorker<'a, A> {
     /// Connects, before the phase begins.
     pub(super) fn new(
-        shared: &'a WorkerShared<Network>,
+        network: &'a Arc<Network>,
+        shared: &'a WorkerShared,
         thread: usize,
         plan: &LoadPlan,
         source: A,
         recorder: Recorder,
     ) -> Result<Self, DriveError> {
-        let network = &*shared.target;
         let config = plan.connections;
         let mut reactor = network.reactor(plan)?;
         let (mut connections, mut joining) = (Vec::new(), Vec::new());

@@ -70,7 +70,7 @@ pub fn run_phase(
     workload: &Arc<Workload>,
     plan: &LoadPlan,
 ) -> Result<PhaseOutcome, DriveError> {
-    drive(&Ticks::new(), network, workload, plan, &mut NoObserver)
+    drive(&Ticks::new(), network.clone(), workload, plan, &mut NoObserver)
 }
 
 /// Sets every record of the workload.

@@ -23,7 +23,8 @@ fn every_request_is_issued_once_in_key_order() {
     ] {
         let log = Arc::new(OperationLog::default());
         let outcome =
-            run_phase(&log, &plan(&write(&folder, &lines.text, &packed), threads, pacing)).unwrap();
+            run_phase(log.clone(), &plan(&write(&folder, &lines.text, &packed), threads, pacing))
+                .unwrap();
         assert_eq!(outcome.failures, [], "{pacing:?}");
         assert_eq!(outcome.operations, lines.requests());
         assert_eq!((outcome.hits, outcome.misses), (lines.hits, lines.misses));
@@ -48,7 +49,7 @@ fn each_second_has_its_recorded_requests() {
     // Three seconds of the trace in each of the clock's; every instant of a request follows from
     // the file and the seed, whenever it is really sent.
     let plan = plan(&file, 2, Pacing::Recorded { speed: 3.0 });
-    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
+    let outcome = run_phase(Arc::new(OperationLog::default()), &plan).unwrap();
     let due: Vec<u64> = outcome.replayed.unwrap().seconds.iter().map(|second| second.0).collect();
     let expected: Vec<u64> = lines.seconds.chunks(3).map(|three| three.iter().sum()).collect();
     assert_eq!(due, expected);
@@ -64,7 +65,7 @@ fn a_rate_replaces_the_recorded_times() {
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, &lines.text, &Packed::Plain);
     let plan = plan(&file, 2, Pacing::Open { rate: 1000.0, arrivals: Arrivals::Constant });
-    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
+    let outcome = run_phase(Arc::new(OperationLog::default()), &plan).unwrap();
     let seconds = outcome.replayed.unwrap().seconds;
     assert_eq!(lines.requests(), 2400);
     for (due, expected) in seconds.iter().map(|second| second.0).zip([1000, 1000, 400]) {
@@ -81,7 +82,7 @@ fn a_warm_up_is_the_beginning_of_the_trace() {
     let mut plan = plan(&file, 2, Pacing::Recorded { speed: 4.0 });
     plan.shape.warm_up = warm_up;
     let log = Arc::new(OperationLog::default());
-    let outcome = run_phase(&log, &plan).unwrap();
+    let outcome = run_phase(log.clone(), &plan).unwrap();
     assert_eq!(log.operations(), lines.by_key, "the window includes requests read before it");
     let replayed = outcome.replayed.unwrap();
     assert_eq!(replayed.requests, lines.requests());
@@ -101,7 +102,7 @@ fn a_window_may_end_before_the_trace() {
     for pacing in [Pacing::Recorded { speed: 10.0 }, max()] {
         let mut plan = plan(&file, 2, pacing);
         plan.shape.until = until;
-        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
+        let outcome = run_phase(Arc::new(OperationLog::default()), &plan).unwrap();
         let replayed = outcome.replayed.unwrap();
         assert!(replayed.error.is_none());
         if pacing.is_open() {
@@ -111,7 +112,7 @@ fn a_window_may_end_before_the_trace() {
         }
     }
     let first = changed(plan(&file, 2, max()), |replay| replay.most = Some(250));
-    let outcome = run_phase(&Arc::new(OperationLog::default()), &first).unwrap();
+    let outcome = run_phase(Arc::new(OperationLog::default()), &first).unwrap();
     assert_eq!(outcome.operations, 250);
     assert!(outcome.seconds < 30.0, "{}", outcome.seconds);
     let short = outcome.warnings.iter().any(|words| words.contains("the trace"));
@@ -126,7 +127,7 @@ fn a_trace_shorter_than_requested_gives_a_warning() {
     let whole = lines.requests();
     for (most, warns) in [(whole - 1, false), (whole, false), (whole + 1, true)] {
         let plan = changed(plan(&file, 2, max()), |replay| replay.most = Some(most));
-        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
+        let outcome = run_phase(Arc::new(OperationLog::default()), &plan).unwrap();
         assert_eq!(outcome.operations, most.min(whole));
         let words = format!("has {whole} requests, fewer than the {most} requested");
         let warned = outcome.warnings.iter().any(|warning| warning.contains(&words));
@@ -137,7 +138,7 @@ fn a_trace_shorter_than_requested_gives_a_warning() {
         let until = StopCondition { operations: None, time: Some(Duration::from_secs(time)) };
         let mut plan = plan(&file, 2, Pacing::Recorded { speed: 1.0 });
         plan.shape.until = until;
-        let outcome = run_phase(&Arc::new(OperationLog::default()), &plan).unwrap();
+        let outcome = run_phase(Arc::new(OperationLog::default()), &plan).unwrap();
         let warned = outcome.warnings.iter().any(|warning| warning.contains("the trace ended"));
         assert_eq!(warned, warns, "{:?}", outcome.warnings);
     }
@@ -157,7 +158,7 @@ fn misses_are_refilled_if_enabled() {
     let file = write(&folder, &lines.text, &Packed::Plain);
     let plan = changed(plan(&file, 2, max()), |replay| replay.refill = true);
     let log = Arc::new(OperationLog::default());
-    let outcome = run_phase(&log, &plan).unwrap();
+    let outcome = run_phase(log.clone(), &plan).unwrap();
     assert_eq!((outcome.operations, outcome.refills), (153, 50));
     assert_eq!((outcome.hits, outcome.misses), (100, 53));
     assert_eq!(outcome.failures, []);
@@ -178,7 +179,7 @@ fn an_invalid_line_ends_the_replay_and_keeps_requests_before_it() {
         let file = write(&folder, &lines.text, &packed);
         for pacing in [max(), Pacing::Recorded { speed: 20.0 }] {
             let outcome =
-                run_phase(&Arc::new(OperationLog::default()), &plan(&file, 3, pacing)).unwrap();
+                run_phase(Arc::new(OperationLog::default()), &plan(&file, 3, pacing)).unwrap();
             assert_eq!(outcome.operations, before + 1, "{pacing:?}");
             assert_eq!(outcome.failures, []);
             let words = outcome.invalid_because.join("; ");
@@ -195,7 +196,7 @@ fn a_file_that_is_no_trace_is_refused_before_the_phase() {
     let path = folder.path().join("trace");
     let refused = |words: &str| {
         let log = Arc::new(OperationLog::default());
-        let error = run_phase(&log, &plan(&path, 1, max())).unwrap_err();
+        let error = run_phase(log.clone(), &plan(&path, 1, max())).unwrap_err();
         assert!(matches!(error, DriveError::Trace(_)), "{error:?}");
         assert!(error.to_string().contains(words), "{error}");
         assert!(log.operations().is_empty());
@@ -217,7 +218,7 @@ fn changed_keys_are_reported() {
                 1,exactly,7,10,1,get,0\n";
     let folder = tempfile::tempdir().unwrap();
     let file = write(&folder, text, &Packed::Plain);
-    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan(&file, 1, max())).unwrap();
+    let outcome = run_phase(Arc::new(OperationLog::default()), &plan(&file, 1, max())).unwrap();
     let words = outcome.warnings.join("; ");
     assert!(words.contains("33.3 % of the requests were cut"), "{words}");
     assert!(words.contains("lengthened"), "{words}");

@@ -47,6 +47,6 @@ fn max() -> Pacing {
     Pacing::Closed { think: Duration::ZERO }
 }
 
-fn run_phase<T: Target>(target: &Arc<T>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
+fn run_phase(target: Arc<dyn Target>, plan: &LoadPlan) -> Result<PhaseOutcome, DriveError> {
     drive(&Ticks::new(), target, &workload(), plan, &mut NoObserver)
 }

@@ -30,7 +30,7 @@ fn replayed(pause: Duration, pacing: Pacing) -> PhaseOutcome {
             std::thread::sleep(pause);
         }
     });
-    let outcome = run_phase(&Arc::new(OperationLog::default()), &plan(&path, 2, pacing)).unwrap();
+    let outcome = run_phase(Arc::new(OperationLog::default()), &plan(&path, 2, pacing)).unwrap();
     writer.join().unwrap();
     assert_eq!(outcome.operations, SECONDS * REQUESTS, "late requests are issued too");
     outcome

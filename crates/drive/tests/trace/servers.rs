@@ -77,7 +77,7 @@ fn servers_get_every_request_once_in_key_order() {
             let before = counted(&network);
             let connections = ConnectionConfig { count: 1, depth, ..ConnectionConfig::default() };
             let plan = LoadPlan { connections, ..plan(&file, threads, pacing) };
-            let outcome = run_phase(&network, &plan).unwrap();
+            let outcome = run_phase(network.clone(), &plan).unwrap();
             check(&outcome, &lines);
             let after = counted(&network);
             let grew = |name: &str| after[name] - before[name];
@@ -111,7 +111,7 @@ fn several_connections_lose_nothing_and_values_expire() {
         let network = server.connect("");
         let connections = ConnectionConfig { count: 4, depth: 4, ..ConnectionConfig::default() };
         let plan = LoadPlan { connections, ..plan(&file, 2, Pacing::Recorded { speed: 2.0 }) };
-        let outcome = run_phase(&network, &plan).unwrap();
+        let outcome = run_phase(network.clone(), &plan).unwrap();
         assert_eq!(outcome.failures, [], "{scheme}");
         assert_eq!(outcome.operations, 400);
         // The first reads are two seconds after the writes.
@@ -135,7 +135,7 @@ fn misses_are_refilled_if_enabled() {
     let connections = ConnectionConfig { count: 1, depth: 1, ..ConnectionConfig::default() };
     let plan =
         LoadPlan { connections, ..changed(plan(&file, 1, max()), |replay| replay.refill = true) };
-    let outcome = run_phase(&network, &plan).unwrap();
+    let outcome = run_phase(network.clone(), &plan).unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!((outcome.hits, outcome.misses, outcome.refills), (200, 100, 100));
 }

@@ -139,7 +139,7 @@ impl AgentPhase {
                 readings: Vec::new(),
                 newest_interval: Arc::default(),
             };
-            let ended = drive::drive(&clock, &network, &workload, &plan, &mut observer);
+            let ended = drive::drive(&clock, network.clone(), &workload, &plan, &mut observer);
             let readings = std::mem::take(&mut observer.readings);
             let ended = ended.map(|outcome| (outcome, readings));
             // The receiver is gone where the task was dropped.

@@ -44,9 +44,9 @@ pub(crate) struct AgentPool {
 }
 
 /// One run for the agents.
-pub(crate) struct AgentRun<'a, T> {
+pub(crate) struct AgentRun<'a> {
     pub(crate) clock: &'a Ticks,
-    pub(crate) target: &'a Arc<T>,
+    pub(crate) target: &'a Arc<dyn Target>,
     pub(crate) store: &'a StoreUrl,
     pub(crate) workload: &'a Arc<Workload>,
     pub(crate) step: LoadStep<'a>,
@@ -140,7 +140,7 @@ impl AgentPool {
     }
 
     /// What the agents' machines do besides, while something is measured.
-    fn machine<T>(&self, task: &AgentRun<'_, T>) -> MachineAssignment {
+    fn machine(&self, task: &AgentRun<'_>) -> MachineAssignment {
         if task.step.phase() != Phase::Measure {
             return MachineAssignment::default();
         }
@@ -151,9 +151,9 @@ impl AgentPool {
 
     /// Runs a step on the agents; with a measure rate, this machine or one of theirs measures at the
     /// same time.
-    pub(crate) fn run<T: Target>(
+    pub(crate) fn run(
         &mut self,
-        task: &AgentRun<'_, T>,
+        task: &AgentRun<'_>,
         observer: &mut dyn Observer,
     ) -> Result<AgentRunResult, ExecuteError> {
         let AgentRun { step, stop, .. } = *task;
@@ -252,7 +252,7 @@ impl AgentPool {
     }
 }
 
-impl<T: Target> AgentRun<'_, T> {
+impl AgentRun<'_> {
     /// What one of so many agents is to do; `measured`: this machine takes a part too.
     fn assignment(&self, agent: usize, agents: usize, measured: bool) -> Assignment {
         Assignment {
@@ -315,9 +315,9 @@ struct AgentRunEnd {
 
 /// Starts the agents and follows them to the end: this thread drives the observer, another one
 /// communicates with them.
-fn watch<T: Target>(
+fn watch(
     group: &mut AgentGroup,
-    task: &AgentRun<'_, T>,
+    task: &AgentRun<'_>,
     load_config: &LoadConfig,
     agents: usize,
     clients: Range<usize>,
@@ -371,7 +371,8 @@ fn watch<T: Target>(
                 );
                 plan.share = Some(measuring::share(&task.step.load.load_config, agents));
                 let AgentRun { clock, target, workload, .. } = *task;
-                let own = drive::drive(clock, target, workload, &plan, &mut agent_observer);
+                let own =
+                    drive::drive(clock, Arc::clone(target), workload, &plan, &mut agent_observer);
                 if own.is_err() {
                     abort.store(true, Ordering::Relaxed);
                 }

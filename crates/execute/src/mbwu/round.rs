@@ -6,18 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use model::Run;
-use store::{Directory, Distribution, Store, StoreUrl, StoreVisitor, open_group};
+use store::{Directory, Distribution, StoreUrl};
 use study::{Segment, Step};
 use workload::Workload;
 
 use super::{MbwuEvaluation, check};
-use crate::dataset_marker::MarkerLocation;
+use crate::dataset_marker::{DatasetName, MarkerLocation};
 use crate::directories::check_store_owner;
 use crate::error::ExecuteError;
 use crate::event::{Event, Listener};
 use crate::load_step::LoadStep;
 use crate::run_context::RunContext;
-use crate::session::{ClosedStore, EmbeddedSession, Session, StepAgenda};
+use crate::session::StepAgenda;
 
 /// A single step.
 struct SingleStep;
@@ -29,21 +29,6 @@ impl StepAgenda for SingleStep {
 
     fn preloads(&self) -> bool {
         false
-    }
-}
-
-/// Loads the data of a step only.
-struct LoadOnly<'a>(Session<'a>, Step);
-
-impl StoreVisitor for LoadOnly<'_> {
-    type Output = Result<ClosedStore, ExecuteError>;
-
-    fn visit<S: Store>(self, store: S) -> Self::Output {
-        let LoadOnly(mut session, step) = self;
-        let load_step = LoadStep::of(&step)?;
-        let workload = Arc::new(Workload::new(&load_step.load.workload)?);
-        session.prepare(&Arc::new(store), &workload, load_step)?;
-        Ok(ClosedStore { marker: session.marker, name: session.name, next: None, copy: false })
     }
 }
 
@@ -77,8 +62,12 @@ impl MbwuEvaluation {
         let mut keep = |_: &Run| Ok(());
         let mut session = context.session(&segment, &mut agenda, &mut keep, listener);
         session.marker = MarkerLocation::Directories(directories);
-        let closed = open_group(&urls, Distribution::All, LoadOnly(session, step.step.clone()))???;
-        close(closed)?;
+        let store = drive::open_group(&urls, Distribution::All)?;
+        let workload = Arc::new(Workload::new(&step.load.workload)?);
+        session.prepare(&store, &workload, step)?;
+        let (marker, name) = (session.marker, session.name);
+        drop(store);
+        close(marker, name)?;
         fresh.extend(urls.into_iter().map(|url| url.path));
         Ok(())
     }
@@ -112,9 +101,9 @@ impl MbwuEvaluation {
                 step.label
             )));
         }
-        let closed =
-            open_group(urls, Distribution::InTurn, EmbeddedSession(session, step.step.clone()))???;
-        close(closed)?;
+        let store = drive::open_group(urls, Distribution::InTurn)?;
+        let closed = session.run_on_store(store, step.step.clone())?;
+        close(closed.marker, closed.name)?;
         Ok(saved_run.filter(|_| !stop.load(Ordering::Relaxed)))
     }
 
@@ -134,8 +123,7 @@ impl MbwuEvaluation {
 }
 
 /// Sets the marker: the stores are closed, so all writes are in their files.
-fn close(closed: ClosedStore) -> Result<(), ExecuteError> {
-    let ClosedStore { mut marker, name, .. } = closed;
+fn close(mut marker: MarkerLocation, name: Option<DatasetName>) -> Result<(), ExecuteError> {
     match name {
         Some(name) => marker.set(&name),
         None => Ok(()),

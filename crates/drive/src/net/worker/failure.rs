@@ -195,7 +195,7 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
         if self.routes.is_none() && self.ejected.is_none() {
             return Some(self.network.open(server));
         }
-        self.connections[number].opening.poll(&self.shared.target, server)
+        self.connections[number].opening.poll(self.network, server)
     }
 
     pub(super) fn reconnect(&mut self, number: usize, down: Reconnect) {

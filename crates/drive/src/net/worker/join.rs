@@ -36,13 +36,12 @@ impl<A: OperationSource> NetworkWorker<'_, A> {
 
     /// Takes connections that other threads have opened.
     pub(super) fn take_joined(&mut self, now: u64) {
-        let network = &self.shared.target;
         let mut opened = Vec::new();
         self.joining.retain_mut(|joining| {
             if now < joining.retry_at {
                 return true;
             }
-            match joining.opening.poll(network, joining.server) {
+            match joining.opening.poll(self.network, joining.server) {
                 None => true,
                 Some(Ok(stream)) => {
                     opened.push((joining.server, stream));
