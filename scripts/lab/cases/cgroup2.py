@@ -72,12 +72,11 @@ kvmeter mbwu /tmp/units.sqlite --json >/tmp/units.json; cat /tmp/units.json
 units=$(jq -r .units /tmp/units.json)
 figure "work units of two loop devices under io.max: $units"
 check "they are 2.0 within 5 %" holds "$units > 1.9 and $units < 2.1"
-# Less than the rounds took without a quota, on a host of any speed.
-quota=$(jq "[.rounds[].machine_busy] | min * $(nproc) * 60 | floor" /tmp/units.json)
-mbwu-rig --devices 2 --iops 120 --size 64M --cpu $quota -- kvmeter run /lab/units.toml --out /tmp/cpu.sqlite --set mbwu.rounds=6 >/tmp/out 2>&1
+# Devices that do more than an emulated CPU's quarter asks of them, on a host of any speed.
+mbwu-rig --devices 2 --iops 1200 --size 64M --cpu 25 -- kvmeter run /lab/units.toml --out /tmp/cpu.sqlite --set mbwu.rounds=6 >/tmp/out 2>&1
 code=$?; cat /tmp/out
 kvmeter mbwu /tmp/cpu.sqlite --json >/tmp/cpu.json
-figure "under cpu.max of $quota % as well: exit code $code; bottlenecks $(jq -c '[.rounds[].bottleneck]' /tmp/cpu.json)"
+figure "faster devices under cpu.max of 25 %: exit code $code; bottlenecks $(jq -c '[.rounds[].bottleneck]' /tmp/cpu.json)"
 check "most rounds name the CPU" jq -e '[.rounds[].bottleneck == "cpu"] | (map(select(.)) | length) * 2 > length' /tmp/cpu.json
 """,
 )
