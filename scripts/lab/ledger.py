@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 class Ledger:
     acknowledged: int = 0
     synced: int = 0
-    found: int = 0
+    # Acknowledged, and not found after a loss of power.
+    gone: int = 0
     errors: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
 
@@ -22,7 +23,8 @@ class Ledger:
             elif word == "synced":
                 self.synced = max(int(rest), 0)
             elif word == "found":
-                self.found = self.acknowledged = int(rest)
+                self.gone += max(0, self.acknowledged - int(rest))
+                self.acknowledged = int(rest)
             elif word == "error:":
                 self.errors.append(rest.strip())
             elif word == "lost:":

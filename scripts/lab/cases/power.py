@@ -65,7 +65,7 @@ def play(lab) -> None:
 
 def lose_power(lab, mode: int, repeats: int, chance) -> None:
     """Boots, checks and cuts the power again and again; one store in each mode."""
-    ledger, runs, knobs, taken_back, kills, resets, writes = Ledger(), 0, 0, 0, 0, 0, 0
+    ledger, runs, knobs, kills, resets, writes = Ledger(), 0, 0, 0, 0, 0
     lab.blank(0, lab.case.disks[0])
     for number in range(repeats + 1):
         path = lab.place / "ledger"
@@ -86,16 +86,14 @@ def lose_power(lab, mode: int, repeats: int, chance) -> None:
         resets, kills = resets + (reset and not last), kills + (not reset and not last)
         runs = max(runs, seen.get("runs", 0)) + seen.get("finished", 0)
         knobs = seen.get("knobs", 0)
-        before = ledger.acknowledged
         ledger.read(path.read_text() if path.exists() else "")
-        taken_back += max(0, before - ledger.found) if "found" in path.read_text() else 0
         writes = max(writes, ledger.acknowledged)
     lab.check(not ledger.losses, f"Spill in {MODES[mode]}: " + ("; ".join(ledger.losses) or f"{repeats} power losses"))
     lab.check(not ledger.errors, f"Spill in {MODES[mode]} opens and writes" + "".join(f": {text}" for text in ledger.errors[:3]))
     lab.check(writes > repeats, f"Spill in {MODES[mode]}: {writes} writes were acknowledged")
     lab.figures.append(
         f"{MODES[mode]}: {kills} kills of QEMU and {resets} resets, {writes} writes acknowledged, "
-        f"{taken_back} of them gone, {runs} finished runs known, none of them lost"
+        f"{ledger.gone} of them gone, {runs} finished runs known, none of them lost"
     )
 
 
