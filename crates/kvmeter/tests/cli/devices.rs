@@ -136,7 +136,7 @@ fn a_resumed_evaluation_mounts_only_the_file_system_that_it_made() {
 }
 
 #[test]
-fn the_progress_of_a_device_is_in_the_state_folder() {
+fn the_progress_of_a_device_is_found_whatever_other_disks_there_are() {
     let place = Place::new();
     let Some(disk) = Disk::new(&place, 32 << 20) else { return };
     let (device, file) = (disk.0.as_str(), place.file("disk.img").display().to_string());
@@ -145,12 +145,19 @@ fn the_progress_of_a_device_is_in_the_state_folder() {
         let mut command = place.command(&[&base[..], &["--confirm", &file], more].concat());
         command_output(command.env("KVMETER_STATE_DIR", place.file("mine")).output().unwrap())
     };
+    // Another disk on a file of this name: one of the two names is not this disk's alone.
+    let elsewhere = Place::new();
+    let Some(other) = Disk::new(&elsewhere, 1 << 20) else { return };
     let cut = run(&["--limit", "1s"]);
     assert_eq!(cut.code, 1, "{cut:#?}");
     let notes: Vec<_> =
         std::fs::read_dir(place.file("mine")).unwrap().map(Result::unwrap).collect();
     let name = notes[0].file_name().into_string().unwrap();
     assert!(notes.len() == 1 && name.starts_with("precondition-"), "{notes:?}");
+    drop(other);
+    let without = run(&["--resume", "--limit", "1s"]);
+    assert_eq!(without.code, 1, "{without:#?}");
+    let _again = Disk::new(&elsewhere, 1 << 20);
     let resumed = run(&["--resume"]);
     assert_eq!(resumed.code, 0, "{resumed:#?}");
 }

@@ -121,6 +121,15 @@ impl Target {
         }
     }
 
+    /// All names of it, also those that another disk has, in an order that depends on it alone.
+    pub fn all_names(&self) -> Vec<&str> {
+        let shared = self.shared.iter().map(|(name, _)| name.as_str());
+        let mut names: Vec<&str> = self.names.iter().map(String::as_str).chain(shared).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
     /// Refuses a name that is not the target's, and the loss of content that was not named.
     ///
     /// # Errors

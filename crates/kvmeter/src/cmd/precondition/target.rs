@@ -42,9 +42,21 @@ pub fn state_file(target: &Target) -> anyhow::Result<PathBuf> {
              name a folder of your own in KVMETER_STATE_DIR",
         )
     })?;
+    Ok(folder.join(format!("precondition-{}.json", plain_name(&target.all_names()))))
+}
+
+/// The end of each name, so that three of them fit into a file's name of 255 bytes.
+const NAME_END: usize = 75;
+
+/// A file's name for a disk. It must not depend on the other disks of the machine, or a job that was
+/// begun beside one would not be found without it; whether it is this disk's, the record says.
+fn plain_name(names: &[&str]) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let name: String = target.names.join("-").chars().map(plain).collect();
-    Ok(folder.join(format!("precondition-{name}.json")))
+    let ends = names.iter().map(|name| {
+        let name: Vec<char> = name.chars().map(plain).collect();
+        name[name.len().saturating_sub(NAME_END)..].iter().collect::<String>()
+    });
+    ends.take(3).collect::<Vec<String>>().join("-")
 }
 
 /// A mistake in the request ends with code 2, a failure of the device with 1.
