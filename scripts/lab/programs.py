@@ -11,7 +11,16 @@ from packages import Missing
 ROOT = Path(__file__).resolve().parents[2]
 TARGETS = {"amd64": None, "arm64": "aarch64-unknown-linux-gnu"}
 # The package of each test program.
-TESTS = {"spill": "spill", "sim": "spill", "host": "host", "counters": "host"}
+TESTS = {
+    "spill": "spill",
+    "sim": "spill",
+    "host": "host",
+    "counters": "host",
+    "store": "store",
+    "conformance": "store",
+    "drive": "drive",
+    "instrument": "drive",
+}
 
 
 def program(name: str, arch: str) -> Path:

@@ -129,6 +129,12 @@ pub trait File: Send + Sync {
 /// Alignment of direct I/O: the largest block size that devices commonly have.
 pub const BLOCK_SIZE: usize = 4096;
 
+/// The unit of the page cache, and at least a block: what is written directly shares none with what
+/// is read through the page cache.
+pub(crate) fn cache_page() -> usize {
+    rustix::param::page_size().max(BLOCK_SIZE)
+}
+
 /// A part of a file to read.
 pub struct Part<'a> {
     /// Offset in bytes.
@@ -164,6 +170,10 @@ pub trait Pages: Send + Sync {
     /// Brings a part into memory with large reads. Unreadable parts are an error here instead of a
     /// signal on access.
     fn populate(&self, part: Range<usize>) -> io::Result<()>;
+
+    /// Whether reads of the file, also by this mapping, may bring in more than they ask for; only a
+    /// hint.
+    fn set_readahead(&self, _readahead: bool) {}
 
     /// Takes a part out of the mapping until it is accessed again; only a hint.
     fn unmap(&self, _part: Range<usize>) {}
@@ -208,6 +218,11 @@ impl Map {
     /// If a part cannot be read.
     pub fn populate(&self, part: Range<usize>) -> io::Result<()> {
         self.pages.populate(part)
+    }
+
+    /// See [`Pages::set_readahead`].
+    pub(crate) fn set_readahead(&self, readahead: bool) {
+        self.pages.set_readahead(readahead);
     }
 
     /// The mapping is no longer used. A background thread releases its memory ahead of the drop, in

@@ -268,6 +268,16 @@ impl Pages for OsPages {
         }
     }
 
+    fn set_readahead(&self, readahead: bool) {
+        let (file, mapping) = match readahead {
+            true => (FileAdvice::Normal, Advice::Normal),
+            false => (FileAdvice::Random, Advice::Random),
+        };
+        let _ = fadvise(&*self.file, 0, None, file);
+        // SAFETY: advice on the whole mapping, which changes no content.
+        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.len, mapping) };
+    }
+
     fn unmap(&self, part: Range<usize>) {
         // SAFETY: the part lies in a mapping of a file, and comes from there again if it is touched.
         let _ = unsafe {

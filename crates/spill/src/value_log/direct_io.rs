@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::segment::Segment;
-use crate::fs::{BLOCK_SIZE, File, retry_interrupted, write_all_at};
+use crate::fs::{BLOCK_SIZE, File, cache_page, retry_interrupted, write_all_at};
 use crate::memory::{AlignedMemory, HUGE_PAGE};
 
 /// An aligned buffer of whole blocks.
@@ -149,9 +149,9 @@ impl DirectWriter {
     }
 
     /// Writes consecutive parts at `offset`. A partial last block is padded with zeros, where
-    /// nothing was written yet, and written again with the next parts. A first block that began in
+    /// nothing was written yet, and written again with the next parts. A first page that began in
     /// the page cache is completed there, since otherwise its writeback would have to be waited
-    /// for.
+    /// for. No other page of these may be in the page cache (`settled.rs`).
     ///
     /// False: direct I/O does not work here, and everything must be written otherwise.
     fn write(&mut self, segment: &Segment, parts: &[&[u8]], offset: u32) -> io::Result<bool> {
@@ -167,7 +167,7 @@ impl DirectWriter {
             },
         };
         let end = offset + parts.iter().map(|part| part.len()).sum::<usize>();
-        let in_cache = if continues { 0 } else { offset.next_multiple_of(BLOCK_SIZE) - offset };
+        let in_cache = if continues { 0 } else { offset.next_multiple_of(cache_page()) - offset };
         let begin = (offset + in_cache).min(end) / BLOCK_SIZE * BLOCK_SIZE;
         let mut direct_parts = Vec::with_capacity(parts.len());
         let mut at = offset;

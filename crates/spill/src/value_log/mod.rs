@@ -6,6 +6,7 @@ pub(crate) mod flush;
 pub(crate) mod reader;
 pub(crate) mod replay;
 pub(crate) mod segment;
+mod settled;
 mod slot_write;
 pub(crate) mod staging;
 mod stream_writer;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::direct_io::{self, BlockBuffer};
 use super::segment::Segment;
 use crate::error::Result;
-use crate::fs::{BLOCK_SIZE, File, read_exact_at};
+use crate::fs::{BLOCK_SIZE, File};
 use crate::record::{HEADER_LEN, Hashes, Header, Record};
 
 /// Bytes read at once.
@@ -202,7 +202,7 @@ impl Window<'_> {
         let from = begin + have;
         let failed = |error| self.segment.read_error(from, error);
         let is_resident = self.segment.is_mostly_resident(from, end);
-        if is_resident && self.using_mapping {
+        if is_resident && self.using_mapping && end <= self.segment.settled() {
             self.segment.populate(begin, end).map_err(failed)?;
             self.source = WindowSource::Mapping;
         } else {
@@ -222,9 +222,8 @@ impl Window<'_> {
             }
             // Directly: a sequential reader reads everything once.
             if is_resident || !self.read_direct(from, end).map_err(failed)? {
-                let file = &*self.segment.file;
-                read_exact_at(file, self.buffer.part_mut(from..end), from as u64)
-                    .map_err(failed)?;
+                let into = self.buffer.part_mut(from..end);
+                self.segment.read_at(into, from).map_err(failed)?;
             }
             self.source = WindowSource::Buffer;
         }

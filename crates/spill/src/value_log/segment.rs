@@ -41,7 +41,7 @@ pub(crate) struct Segment {
     pub(crate) stream: Stream,
     pub(crate) file: Arc<dyn File>,
     path: PathBuf,
-    map: Map,
+    pub(super) map: Map,
     fs: Arc<dyn Fs>,
     store: u64,
     written: AtomicU32,
@@ -109,7 +109,7 @@ impl Segment {
             }
         };
         // What this process writes is in the page cache, so it is not cold.
-        Ok(Segment::from_parts(
+        let segment = Segment::from_parts(
             directory,
             path,
             id,
@@ -119,7 +119,9 @@ impl Segment {
             FILE_HEADER_LEN,
             u32::MAX,
             u64::MAX,
-        ))
+        );
+        segment.map.set_readahead(false);
+        Ok(segment)
     }
 
     /// An existing segment. `end` is the end of its records, if known; everything before `synced`
@@ -196,6 +198,7 @@ impl Segment {
 
     pub(crate) fn set_written(&self, written: u32) {
         self.written.store(written, Ordering::Release);
+        self.allow_readahead_if_finished();
     }
 
     /// End of its records, if it is complete.
@@ -206,6 +209,7 @@ impl Segment {
 
     pub(crate) fn complete(&self, end: u32) {
         self.end.store(end, Ordering::Release);
+        self.allow_readahead_if_finished();
     }
 
     pub(crate) fn dead(&self) -> u64 {
@@ -249,7 +253,7 @@ impl Segment {
     /// Reads a part of the file without the mapping.
     pub(crate) fn read(&self, from: u32, to: u32) -> Result<Vec<u8>> {
         let mut bytes = vec![0; to.saturating_sub(from) as usize];
-        read_exact_at(&*self.file, &mut bytes, u64::from(from))
+        self.read_at(&mut bytes, from as usize)
             .map_err(|error| self.read_error(from as usize, error))?;
         Ok(bytes)
     }
@@ -350,8 +354,11 @@ impl Segment {
     ) -> Result<&'a [u8]> {
         let failed = |error| self.read_error(offset as usize, error);
         let (offset, written) = (offset as usize, self.written() as usize);
+        let settled = self.settled();
         // A failure may be due to the surroundings, which are not needed.
-        if cold_read_mode == ColdReadMode::Around && self.populate_record(offset).is_ok() {
+        if cold_read_mode == ColdReadMode::Around
+            && self.populate_record(offset, settled).is_ok_and(|populated| populated)
+        {
             return Ok(&self.mapped()[offset..]);
         }
         let mut end = (offset + HEADER_LEN).next_multiple_of(PAGE_SIZE).min(written);
@@ -359,8 +366,7 @@ impl Segment {
         loop {
             let have = scratch.len();
             scratch.resize(end - offset, 0);
-            read_exact_at(&*self.file, &mut scratch[have..], (offset + have) as u64)
-                .map_err(failed)?;
+            self.read_at(&mut scratch[have..], offset + have).map_err(failed)?;
             let header = Header::parse(scratch);
             let whole = header.map_or(0, |header| offset + header.record_len());
             if whole <= end || whole > written {
@@ -368,17 +374,20 @@ impl Segment {
             }
             end = whole.next_multiple_of(PAGE_SIZE).min(written);
         }
-        for page in offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE) {
+        for page in offset / PAGE_SIZE..end.div_ceil(PAGE_SIZE).min(settled / PAGE_SIZE) {
             self.mark_resident(page);
         }
         Ok(scratch)
     }
 
-    /// Populates a record and its surroundings.
-    fn populate_record(&self, offset: usize) -> std::io::Result<()> {
+    /// Populates a record and its surroundings; false if it is not wholly settled.
+    fn populate_record(&self, offset: usize, settled: usize) -> std::io::Result<bool> {
         let mut len = PAGE_SIZE.min(self.written() as usize - offset);
         // At most twice: for the header, then for the whole record.
         for _ in 0..2 {
+            if offset + len > settled {
+                return Ok(false);
+            }
             self.populate(offset, offset + len)?;
             let record = Record::parse_unchecked(&self.mapped()[offset..]);
             len = record.map_or(0, |record| record.header.record_len());
@@ -386,7 +395,7 @@ impl Segment {
                 break;
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Reads the record at an offset without its value, and without the mapping.
@@ -403,10 +412,10 @@ impl Segment {
         Ok(Some(Record { header, key: &scratch[HEADER_LEN..], value: &[] }))
     }
 
-    /// Populates the surroundings of a part.
+    /// Populates the surroundings of a settled part.
     pub(super) fn populate(&self, from: usize, to: usize) -> std::io::Result<()> {
         let start = from / READ_AROUND * READ_AROUND;
-        let end = to.next_multiple_of(READ_AROUND).min(self.map.len());
+        let end = to.next_multiple_of(READ_AROUND).min(self.settled());
         for block in (start..end).step_by(READ_AROUND) {
             let part = block..(block + READ_AROUND).min(end);
             let pages = part.start / PAGE_SIZE..part.end.div_ceil(PAGE_SIZE);
@@ -414,9 +423,7 @@ impl Segment {
                 continue;
             }
             self.map.populate(part)?;
-            // Pages that are not written yet do not become resident.
-            let written = self.written() as usize / PAGE_SIZE;
-            for page in pages.take_while(|&page| page < written.max(from / PAGE_SIZE + 1)) {
+            for page in pages {
                 self.mark_resident(page);
             }
         }
@@ -430,17 +437,18 @@ impl Segment {
             ColdReadMode::Around => READ_AROUND,
             ColdReadMode::Page => PAGE_SIZE,
         };
-        let written = self.written() as usize;
+        let settled = self.settled().min(self.written() as usize);
         let mut starts: Vec<usize> =
             offsets.iter().map(|&offset| offset as usize / size * size).collect();
         starts.dedup();
+        starts.retain(|&start| start < settled);
         let mut bytes = vec![0; starts.len().min(MAX_PARALLEL_READS) * size];
         for starts in starts.chunks(MAX_PARALLEL_READS) {
             let mut parts: Vec<Part<'_>> = starts
                 .iter()
                 .zip(bytes.chunks_mut(size))
                 .map(|(&start, into)| {
-                    let len = size.min(written - start);
+                    let len = size.min(settled - start);
                     Part { offset: start as u64, into: &mut into[..len] }
                 })
                 .collect();
@@ -448,7 +456,7 @@ impl Segment {
                 continue;
             }
             for start in starts {
-                for page in start / PAGE_SIZE..(start + size).min(written).div_ceil(PAGE_SIZE) {
+                for page in start / PAGE_SIZE..(start + size).min(settled).div_ceil(PAGE_SIZE) {
                     self.mark_resident(page);
                 }
             }

@@ -26,6 +26,8 @@ pub struct Content {
     /// Blocks allocated on the device: now, and after a power cut.
     allocated: Vec<bool>,
     durably_placed: Vec<bool>,
+    /// Blocks that were read through the page cache.
+    cached: Vec<bool>,
     pub maps: usize,
     pub writable_maps: usize,
     pub handles: usize,
@@ -48,6 +50,7 @@ impl Content {
             dropped: BTreeMap::new(),
             durably_placed: allocated.clone(),
             allocated,
+            cached: Vec::new(),
             maps: 0,
             writable_maps: 0,
             handles: 0,
@@ -92,6 +95,20 @@ impl Content {
             self.allocated.resize(blocks.end, false);
         }
         self.allocated[blocks].fill(true);
+    }
+
+    /// A part was read through the page cache.
+    pub fn cache(&mut self, part: Range<usize>) {
+        let blocks = blocks(part);
+        if self.cached.len() < blocks.end {
+            self.cached.resize(blocks.end, false);
+        }
+        self.cached[blocks].fill(true);
+    }
+
+    /// The first block of a part that was read through the page cache.
+    pub fn first_cached(&self, part: Range<usize>) -> Option<usize> {
+        blocks(part).find(|block| self.cached.get(*block).copied().unwrap_or(false))
     }
 
     pub fn read(&self, into: &mut [u8], at: usize) -> usize {
@@ -244,6 +261,7 @@ impl Content {
             dropped: self.dropped.clone(),
             allocated: self.allocated.clone(),
             durably_placed: self.durably_placed.clone(),
+            cached: Vec::new(),
             maps: 0,
             writable_maps: 0,
             handles: 0,

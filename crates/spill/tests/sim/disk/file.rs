@@ -88,7 +88,12 @@ impl File for SimFile {
             Some(Fault::Short) => into.len().div_ceil(2),
             Some(fault) => return Err(fault.error()),
         };
-        Ok(state.file(self.hold.id).read(&mut into[..count], offset as usize))
+        let (file, offset) = (state.file(self.hold.id), offset as usize);
+        let read = file.read(&mut into[..count], offset);
+        if !self.blocks {
+            file.cache(offset..offset + read);
+        }
+        Ok(read)
     }
 
     fn write_at(&self, from: &[u8], offset: u64) -> io::Result<usize> {
@@ -96,6 +101,16 @@ impl File for SimFile {
         let (mut state, fault) = self.hold.disk.enter(Kind::Write, CallTarget::File(self.hold.id));
         self.check_blocks(from, offset, &state)?;
         let at = offset as usize;
+        if self.blocks {
+            // Linux may fail the next sync if a reader brings a block into the page cache while it
+            // is written directly.
+            let cached = state.file(self.hold.id).first_cached(at..at + from.len());
+            let path = self.path.display();
+            assert_eq!(
+                cached, None,
+                "{path}: this block is written directly and in the page cache"
+            );
+        }
         let count = match fault {
             None => from.len(),
             Some(Fault::Short) => from.len().div_ceil(2),
@@ -215,7 +230,8 @@ struct SimPages {
 impl Pages for SimPages {
     fn populate(&self, part: Range<usize>) -> io::Result<()> {
         assert!(part.end <= self.len, "{}: populates unmapped memory", self.path.display());
-        drop(self.hold.disk.begin(Kind::Bring, CallTarget::File(self.hold.id))?);
+        let mut state = self.hold.disk.begin(Kind::Bring, CallTarget::File(self.hold.id))?;
+        state.file(self.hold.id).cache(part);
         Ok(())
     }
 }
