@@ -454,7 +454,7 @@ mod tests {
                 let rate = (1e6, Arrivals::Poisson);
                 let mut pacer = OpenLoop::new(&clock, 0, rate, (thread, THREADS), seed);
                 for _ in 0..20_000 {
-                    arrivals.push(pacer.due * 1e6 / clock.ticks(1e9) as f64);
+                    arrivals.push(pacer.due * 1e6 / clock.per_second());
                     pacer.due += pacer.gap();
                 }
             }

@@ -30,7 +30,7 @@ fn due(plan: &LoadPlan, clock: &Ticks, until_s: f64) -> Vec<f64> {
     for thread in 0..plan.threads {
         let mut open = OpenLoop::of(plan, thread, clock, 0);
         loop {
-            let at = open.due_after_origin() as f64 / clock.ticks(1e9) as f64;
+            let at = open.due_after_origin() as f64 / clock.per_second();
             if at >= until_s {
                 break;
             }
