@@ -132,7 +132,9 @@ pub const BLOCK_SIZE: usize = 4096;
 /// The unit of the page cache, and at least a block: what is written directly shares none with what
 /// is read through the page cache.
 pub(crate) fn cache_page() -> usize {
-    rustix::param::page_size().max(BLOCK_SIZE)
+    // SAFETY: it only reads a constant of the system. rustix's way ends the process under valgrind.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(page).map_or(BLOCK_SIZE, |page| page.max(BLOCK_SIZE))
 }
 
 /// A part of a file to read.
