@@ -39,7 +39,7 @@ impl Segment {
         let from = from + settled.len();
         match rest.is_empty() || self.read_past_cache(rest, from)? {
             true => Ok(()),
-            // Without direct I/O all of it is in the page cache anyway.
+            // Without direct I/O nothing is written directly. One that failed this once is rarer than harm.
             false => read_exact_at(&*self.file, rest, from as u64),
         }
     }
